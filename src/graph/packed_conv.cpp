@@ -46,8 +46,10 @@ public:
             if (std::find(nodes_.begin(), nodes_.end(), from) == nodes_.end()) nodes_.push_back(from);
         }
         choose();
-        pack_input();
-        pack_weights();
+        for (std::size_t part = 0; part < parts_; ++part) {
+            pack_input(part);
+            pack_weights(part);
+        }
         if (position_.empty()) split_positions();
         turn_places();
         main_kernel();
@@ -56,12 +58,13 @@ public:
 
 private:
     // Ties to even, before a conversion that takes them away from zero (dense.cpp).
-    std::string rounding() const { return v_.even ? "    x_up = x * 8192.0 + x\n    x = x_up - (x_up - x)\n" : ""; }
+    std::string rounding() const { return v_.tf32 && v_.even ? "    x_up = x * 8192.0 + x\n    x = x_up - (x_up - x)\n" : ""; }
 
     bool suits() {
         const Window& win = v_.window;
         if (w_.p.rows.contains(v_.from)) return false;
-        if (!v_.tf32 || g_.operands.size() != 2 || w_.prim(g_.root).dtype != "f32") return false;
+        parts_ = v_.tf32 ? 1 : 2;
+        if (g_.operands.size() != 2 || w_.prim(g_.root).dtype != "f32") return false;
         for (const View& view : g_.operands) {
             if (w_.prim(view.base).dtype != "f32") return false;
             for (const Dim& d : view.dims)
@@ -146,25 +149,32 @@ private:
             }
         }
         const std::int64_t all = 2 * own_;
-        const std::int64_t bytes = (all * kPositions + columns_) * step_ * 4;
+        const std::int64_t bytes = (all * kPositions + columns_) * step_ * 4 * static_cast<std::int64_t>(parts_);
         stages_ = std::clamp<std::int64_t>(110000 / bytes, 2, 8);
     }
 
-    // z = the image and the group; rows; the padded row; channels.
-    void pack_input() {
+    static Argument high_of(const Scratch& s) {
+        Argument a = argument_of(s, false);
+        a.name = "H";
+        return a;
+    }
+
+    // z = the image and the group; rows; the padded row; channels. Part 1 is what rounding left, as tf32: it reads part 0 back.
+    void pack_input(std::size_t part) {
         const Axis& l = last();
-        packed_.name = "P_x";
-        packed_.dtype = "tf32";
-        packed_.buffer = fmt::format("%{}.x", g_.root);
-        packed_.dims = {batch_ * groups_};
-        for (std::size_t d = 0; d < rows(); ++d) packed_.dims.push_back(height(d));
-        packed_.dims.insert(packed_.dims.end(), {width_, lanes_});
-        packed_.whole = packed_.dims;
-        packed_.strides.assign(packed_.dims.size(), 1);
-        for (std::size_t d = packed_.dims.size() - 1; d-- > 0;) packed_.strides[d] = packed_.strides[d + 1] * packed_.dims[d + 1];
+        Scratch& packed = packed_[part];
+        packed.name = part == 0 ? "P_x" : "L_x";
+        packed.dtype = "tf32";
+        packed.buffer = fmt::format("%{}.x{}", g_.root, part == 0 ? "" : "_low");
+        packed.dims = {batch_ * groups_};
+        for (std::size_t d = 0; d < rows(); ++d) packed.dims.push_back(height(d));
+        packed.dims.insert(packed.dims.end(), {width_, lanes_});
+        packed.whole = packed.dims;
+        packed.strides.assign(packed.dims.size(), 1);
+        for (std::size_t d = packed.dims.size() - 1; d-- > 0;) packed.strides[d] = packed.strides[d + 1] * packed.dims[d + 1];
         if (!pack_) return;  // the first kernel of the group packs for all
         Helper h;
-        h.name = w_.name() + "_x";
+        h.name = w_.name() + (part == 0 ? "_x" : "_x_low");
         Argument x;
         x.primitive = g_.operands[0].base;
         x.name = "X";
@@ -172,7 +182,7 @@ private:
         const auto& dims = g_.operands[0].dims;
         x.dims = {batch_, channels_};
         x.strides = {dims[0].stride, dims[2].stride};
-        Argument z = argument_of(packed_, true);
+        Argument z = argument_of(packed, true);
         z.name = "Z";
         std::int64_t below = l.in;
         for (std::size_t d = rows(); d-- > 0; below *= axis_[d].in) {
@@ -194,6 +204,7 @@ private:
             rows_grid.insert(rows_grid.begin(), {r, a.in});
         }
         h.arguments = {x, z};
+        if (part > 0) h.arguments.insert(h.arguments.begin() + 1, high_of(packed_[0]));
         const std::string from = "w" + plus(-l.padding());
         std::string inside;
         const auto require = [&](const std::string& c) { inside += (inside.empty() ? "" : " and ") + c; };
@@ -203,8 +214,11 @@ private:
         std::string value = "X[b, c";
         for (std::size_t d = 0; d < rows(); ++d) value += fmt::format(", r{}{}", d, plus(-axis_[d].padding()));
         value += fmt::format(", {}]", from);
-        h.computes = fmt::format("    Z[b{}, w in 0:{}, c in 0:{}] = tf32({})", left, width_, lanes_,
-                                 inside.empty() ? value : fmt::format("where({}, {}, 0)", inside, value));
+        if (!inside.empty()) value = fmt::format("where({}, {}, 0)", inside, value);
+        std::string own = "b";
+        for (std::size_t d = 0; d < rows(); ++d) own += fmt::format(", r{}", d);
+        if (part > 0) value = fmt::format("{} - f32(H[{}, w, c])", value, own);
+        h.computes = fmt::format("    Z[b{}, w in 0:{}, c in 0:{}] = tf32({})", left, width_, lanes_, value);
         const std::int64_t deep = std::clamp<std::int64_t>(power_of_two(lanes_), 4, 64),
                            wide = 2048 / deep < 64 ? 64 : std::min<std::int64_t>(2048 / deep, 256);
         h.body = fmt::format("    s = tw.shared(f32, ({}, {}), pad=1)\n", deep, wide);
@@ -217,21 +231,22 @@ private:
         const std::string w = fmt::format("j * {0}{1} : j * {0}{1} + {0}", wide, plus(-l.padding()));
         h.body +=
             fmt::format("    tw.store(s, tw.load(X[b, k * {0} : k * {0} + {0}{2}, {1}], fill=0.0))\n    tw.sync()\n", deep, w, rows_in);
-        h.body += "    x = tw.load(s.T)\n" + rounding();
-        h.body +=
-            fmt::format("    tw.store(Z[b{2}, j * {0} : j * {0} + {0}, k * {1} : k * {1} + {1}], x.to(tf32))\n", wide, deep, rows_out);
+        const std::string place = fmt::format("b{2}, j * {0} : j * {0} + {0}, k * {1} : k * {1} + {1}", wide, deep, rows_out);
+        h.body += fmt::format("    x = tw.load(s.T){}\n", part == 0 ? "" : fmt::format(" - tw.load(H[{}], fill=0.0).to(f32)", place));
+        h.body += rounding() + fmt::format("    tw.store(Z[{}], x.to(tf32))\n", place);
         w_.before.push_back(helper_text(h, "packing", nodes_));
     }
 
     // The taps before the last dimension (and in it, where they lie apart); results; the dimension that is summed.
-    void pack_weights() {
+    void pack_weights(std::size_t part) {
+        Scratch& weights = weights_[part];
         const Window& win = v_.window;
         const std::size_t n = win.kernel.size();
-        weights_.name = "P_w";
-        weights_.dtype = "tf32";
-        weights_.buffer = fmt::format("%{}.w{}", g_.root, phase_);
+        weights.name = part == 0 ? "P_w" : "L_w";
+        weights.dtype = "tf32";
+        weights.buffer = fmt::format("%{}.w{}{}", g_.root, phase_, part == 0 ? "" : "_low");
         Helper h;
-        h.name = w_.name() + "_w";
+        h.name = w_.name() + (part == 0 ? "_w" : "_w_low");
         Argument x, z;
         x.primitive = g_.operands[1].base;
         x.name = "X";
@@ -242,7 +257,7 @@ private:
         }
         // (g, taps before the last, o, last taps, c); of taps that lie apart (g, taps, o, c).
         Shape shape = {groups_};
-        std::string left = "g", right, place = "g", source;
+        std::string left = "g", own = "g", right, place = "g", source;
         std::vector<GridAxis> grid = {{"k", blocks_of(lanes_, 32)}, {"i", blocks_of(results_, 64)}, {"g", groups_}};
         const bool turned = win.transposed;
         const auto tap = [&](std::size_t d) {
@@ -259,6 +274,7 @@ private:
         const auto dimension = [&](std::size_t d) {
             shape.push_back(r_[d].taps);
             left += fmt::format(", t{} in 0:{}", d, r_[d].taps);
+            own += fmt::format(", t{}", d);
             place += r_[d].taps > 1 ? fmt::format(", t{}", d) : ", 0";
         };
         const std::size_t inner = last_window();
@@ -266,20 +282,24 @@ private:
             if (apart_ || d != inner) dimension(d);
         shape.push_back(results_);
         left += ", o";
+        own += ", o";
         place += ", i * 64 : i * 64 + 64";
         if (!apart_) dimension(inner);
         shape.push_back(lanes_);
         left += fmt::format(", c in 0:{}", lanes_);
+        own += ", c";
         place += ", k * 32 : k * 32 + 32";
-        weights_.dims = weights_.whole = shape;
-        weights_.strides.assign(shape.size(), 1);
-        for (std::size_t d = shape.size() - 1; d-- > 0;) weights_.strides[d] = weights_.strides[d + 1] * shape[d + 1];
-        z = argument_of(weights_, true);
+        weights.dims = weights.whole = shape;
+        weights.strides.assign(shape.size(), 1);
+        for (std::size_t d = shape.size() - 1; d-- > 0;) weights.strides[d] = weights.strides[d + 1] * shape[d + 1];
+        z = argument_of(weights, true);
         z.name = "Z";
         h.arguments = {x, z};
-        const std::string value = turned ? fmt::format("X[g, c, o{}]", right) : fmt::format("X[g, o, c{}]", right);
-        h.computes =
-            fmt::format("    Z[{}] = tf32({})", left, lanes_ > channels_ ? fmt::format("where(c < {}, {}, 0)", channels_, value) : value);
+        if (part > 0) h.arguments.insert(h.arguments.begin() + 1, high_of(weights_[0]));
+        std::string value = turned ? fmt::format("X[g, c, o{}]", right) : fmt::format("X[g, o, c{}]", right);
+        if (lanes_ > channels_) value = fmt::format("where(c < {}, {}, 0)", channels_, value);
+        if (part > 0) value = fmt::format("{} - f32(H[{}])", value, own);
+        h.computes = fmt::format("    Z[{}] = tf32({})", left, value);
         Writer body(w_.p, g_, "");
         body.grid(grid);
         h.body = body.body();
@@ -289,6 +309,7 @@ private:
                                "    x = tw.load(s.T)\n",
                                source)
                          : fmt::format("    x = tw.load(X[g, i * 64 : i * 64 + 64, k * 32 : k * 32 + 32{}], fill=0.0)\n", source);
+        if (part > 0) h.body += fmt::format("    x = x - tw.load(H[{}], fill=0.0).to(f32)\n", place);
         h.body += rounding() + fmt::format("    tw.store(Z[{}], x.to(tf32))\n", place);
         if (turned) {  // buffers stand first
             const auto at = h.body.find("    s = tw.shared");
@@ -357,8 +378,8 @@ private:
     // Main kernel.
 
     // What the kernel sees of the packed input: overlapping rows of (tap, channel), or channels of every stride-th position.
-    void view_input() {
-        Argument x = argument_of(packed_, false);
+    void view_input(std::size_t part) {
+        Argument x = argument_of(packed_[part], false);
         const Axis& l = last();
         if (!apart_) {
             x.dims[x.dims.size() - 2] = l.out;
@@ -372,7 +393,7 @@ private:
             x.strides[x.strides.size() - 2] = l.stride * lanes_;
         }
         w_.add_argument(x);
-        Argument w = argument_of(weights_, false);
+        Argument w = argument_of(weights_[part], false);
         w.dims = {groups_};
         for (const auto& t : taps_) w.dims.push_back(t.second);
         w.dims.insert(w.dims.end(), {results_, depth_});
@@ -411,12 +432,15 @@ private:
     }
 
     void equation() {
-        std::string x = "P_x[" + (groups_ == 1 ? axes_.name[0] : fmt::format("({} * {} + {})", axes_.name[0], groups_, axes_.name[1]));
+        std::string x = "_x[" + (groups_ == 1 ? axes_.name[0] : fmt::format("({} * {} + {})", axes_.name[0], groups_, axes_.name[1]));
         for (std::size_t d = 0; d < rows(); ++d) x += ", " + meets(d, position_[d] < 0 ? "0" : w_.index_of(position_[d]));
-        x = fmt::format("f32({}, {}])", x, in_row(w_.index_of(position_.back()), "k"));
-        std::string w = "f32(P_w[" + axes_.name[1];
+        x = fmt::format("{}, {}])", x, in_row(w_.index_of(position_.back()), "k"));
+        std::string w = "_w[" + axes_.name[1];
         for (const auto& t : taps_) w += ", " + t.first;
-        std::string text = fmt::format("{} * {}, {}, k])", x, w, w_.index_of(axes_.m));
+        w += fmt::format(", {}, k])", w_.index_of(axes_.m));
+        const auto term = [&](const char* of_x, const char* of_w) { return fmt::format("f32({}{} * f32({}{}", of_x, x, of_w, w); };
+        std::string text = term("P", "P");
+        if (parts_ > 1) text = fmt::format("({} + {} + {})", term("P", "L"), term("L", "P"), text);
         // In the order in which the kernel adds: steps of k around the taps, or one step, inside them.
         const bool once = depth_ <= step_;
         if (once) text = fmt::format("sum(k in 0:{}, {})", depth_, text);
@@ -450,13 +474,17 @@ private:
         return d + 1 < rows() || down_ == 1 ? fmt::format("h{}", d) : fmt::format("h{} * {}{}", d, down_, more);
     }
 
+    static const char* low(std::size_t part) { return part == 0 ? "" : "_low"; }
+
     void produce() {
-        w_.open("with tw.warpgroups(0, regs=24, name=\"producer\"):");
+        w_.open("with tw.warps(8, name=\"producer\"):");
         loops();
         w_.line("slot = ring.acquire()");
         std::string w = groups_ == 1 ? "0" : axes_.index[1];
         for (const auto& t : taps_) w += ", " + t.first;
-        w_.line(fmt::format("tw.tma_load(sw[slot], P_w[{}, ob * {}, kb * {}], on=ring.full(slot))", w, columns_, step_));
+        for (std::size_t part = 0; part < parts_; ++part)
+            w_.line(fmt::format("tw.tma_load(sw{}[slot], {}[{}, ob * {}, kb * {}], on=ring.full(slot))", low(part), weights_[part].name, w,
+                                columns_, step_));
         const std::string z = groups_ == 1 ? axes_.index[0] : fmt::format("{} * {} + {}", axes_.index[0], groups_, axes_.index[1]);
         // Neighbouring rows are one tile: which row a consumer reads is then a formula of its number.
         const bool together = down_ == 1 || axis_[rows() - 1].stride == 1;
@@ -466,23 +494,31 @@ private:
                 const std::string o = row_of(d, plus(r));
                 rows_text += ", " + meets(d, axis_[d].stride == 1 ? o : "(" + o + ")");
             }
-            w_.line(fmt::format("tw.tma_load(sx[slot{}], P_x[{}{}, {}], on=ring.full(slot))",
-                                down_ == 1 ? std::string(", 0")
-                                : together ? std::string()
-                                           : fmt::format(", {}", r),
-                                z, rows_text, in_row(fmt::format("jb * {}", across_ * kPositions), fmt::format("kb * {}", step_))));
+            const std::string place = down_ == 1 ? ", 0" : together ? "" : fmt::format(", {}", r);
+            for (std::size_t part = 0; part < parts_; ++part)
+                w_.line(fmt::format("tw.tma_load(sx{}[slot{}], {}[{}{}, {}], on=ring.full(slot))", low(part), place, packed_[part].name, z,
+                                    rows_text, in_row(fmt::format("jb * {}", across_ * kPositions), fmt::format("kb * {}", step_))));
         }
         end_loops();
         w_.close();
     }
 
     void consume() {
-        w_.open("with tw.warpgroups(1, 2, regs=104, name=\"consumer\") as w:");
+        w_.open("with tw.warpgroups(0, 1, name=\"consumer\") as w:");
         for (std::int64_t i = 0; i < own_; ++i) w_.line(fmt::format("acc{} = tw.zeros(f32, ({}, {}))", i, kPositions, columns_));
         loops();
         w_.line("slot = ring.wait()");
         w_.open("with tw.wgmma_batch():");
-        for (std::int64_t i = 0; i < own_; ++i) w_.line(fmt::format("tw.wgmma(acc{}, sx[slot, {}], sw[slot].T)", i, chunk(i)));
+        for (std::int64_t i = 0; i < own_; ++i) {
+            const auto multiply = [&](std::size_t x, std::size_t y) {
+                w_.line(fmt::format("tw.wgmma(acc{}, sx{}[slot, {}], sw{}[slot].T)", i, low(x), chunk(i), low(y)));
+            };
+            if (parts_ > 1) {
+                multiply(0, 1);
+                multiply(1, 0);
+            }
+            multiply(0, 0);
+        }
         w_.close();
         w_.line("tw.wgmma_wait(1)");
         w_.line("ring.release(keep=1)");
@@ -517,14 +553,18 @@ private:
     }
 
     void main_kernel() {
-        w_.threads = 384;
+        // A warp copies: two blocks then have 112 registers a thread, as sums of 64 want.
+        w_.threads = 288;
         w_.blocks_per_sm = 2;
         w_.ranges = true;
         name_taps();
-        view_input();
+        for (std::size_t part = 0; part < parts_; ++part) view_input(part);
         equation();
-        w_.line(fmt::format("sx = tw.shared(tf32, ({}, {}, {}, {}), swizzle={})", stages_, down_, across_ * kPositions, step_, step_ * 4));
-        w_.line(fmt::format("sw = tw.shared(tf32, ({}, {}, {}), swizzle={})", stages_, columns_, step_, step_ * 4));
+        for (std::size_t part = 0; part < parts_; ++part) {
+            w_.line(fmt::format("sx{} = tw.shared(tf32, ({}, {}, {}, {}), swizzle={})", low(part), stages_, down_, across_ * kPositions,
+                                step_, step_ * 4));
+            w_.line(fmt::format("sw{} = tw.shared(tf32, ({}, {}, {}), swizzle={})", low(part), stages_, columns_, step_, step_ * 4));
+        }
         w_.line(fmt::format("ring = tw.pipeline({}, consumers=2)", stages_));
         std::vector<GridAxis> grid = {{"ob", blocks_of(results_, columns_)}, {"jb", blocks_of(last().out, kPositions * across_)}};
         for (std::size_t d = rows(); d-- > 0;)
@@ -546,7 +586,8 @@ private:
     std::vector<Axis> axis_;
     std::vector<std::pair<std::string, std::int64_t>> taps_;
     std::vector<std::string> nodes_;
-    Scratch packed_, weights_;
+    Scratch packed_[2], weights_[2];
+    std::size_t parts_ = 1;  // two: f32 numbers as two of tf32, three of their four products
     std::int64_t batch_ = 1, groups_ = 1, channels_ = 1, results_ = 1;
     std::int64_t lanes_ = 4, width_ = 1, depth_ = 1, step_ = 32, columns_ = 8, own_ = 1, across_ = 1, down_ = 1, stages_ = 4;
     bool apart_ = false;  // the last dimension's taps do not lie side by side
