@@ -29,6 +29,7 @@ struct Command {
 
 const std::vector<Command>& commands();
 
+std::function<int()> declare_attach(CLI::App& app);
 std::function<int()> declare_bench(CLI::App& app);
 std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
@@ -54,6 +55,7 @@ std::function<int()> declare_show(CLI::App& app);
 std::function<int()> declare_submit(CLI::App& app);
 std::function<int()> declare_tune(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
+std::function<int()> declare_unit(CLI::App& app);
 
 // Every --help ends with an example: the command's own, or this one.
 void add_example(CLI::App& app, const std::string& command);

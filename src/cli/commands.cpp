@@ -14,6 +14,7 @@ namespace tw::cli {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
+        {"attach", "watch units that an engine works on, start again what was lost, or cancel them", declare_attach},
         {"bench", "measure a kernel on the GPU, against a peer in the same run, with its evidence", declare_bench},
         {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings", declare_compile},
@@ -39,6 +40,7 @@ const std::vector<Command>& commands() {
         {"submit", "one candidate kernel through the gates of the optimisation loop", declare_submit},
         {"tune", "find the best constants of a kernel for some shapes, every point proved before it runs", declare_tune},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
+        {"unit", "do one unit of work of a shared folder (engines start it)", declare_unit},
     };
     return table;
 }
