@@ -310,13 +310,20 @@ int run(const Options& o) {
 int combine_crosscheck(const UnitResults& all, const std::string& path) {
     using namespace crosscheck_command;
     Tally tally;
+    std::uint64_t lowest = 0;
     for (const auto& r : all.results) {
-        for (const nlohmann::json& row : part_in(r ? *r : nlohmann::json(), "rows", nlohmann::json::array()))
-            if (row.is_object()) tally.add(static_cast<std::uint64_t>(count_in(row, "seed")), row, true, false);
+        for (const nlohmann::json& row : part_in(r ? *r : nlohmann::json(), "rows", nlohmann::json::array())) {
+            if (!row.is_object()) continue;
+            const auto seed = static_cast<std::uint64_t>(count_in(row, "seed"));
+            lowest = tally.done == 0 ? seed : std::min(lowest, seed);
+            tally.add(seed, row, true, false);
+        }
     }
+    // Folders of several commands have no such words in common: the seeds are then those that are there.
     const nlohmann::json& about = all.manifest->about;
-    return report(tally, text_in(about, "command"), static_cast<std::uint64_t>(count_in(about, "seed")),
-                  static_cast<int>(integer_in(about, "count", 0, 0, 1 << 30)), path);
+    return report(tally, text_in(about, "command", all.manifest->command),
+                  static_cast<std::uint64_t>(integer_in(about, "seed", static_cast<std::int64_t>(lowest), 0, INT64_MAX)),
+                  static_cast<int>(integer_in(about, "count", tally.done, 0, 1 << 30)), path);
 }
 
 std::function<int()> declare_crosscheck(CLI::App& app) {

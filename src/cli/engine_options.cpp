@@ -176,6 +176,8 @@ int watch_units(const units::EngineOptions& o, const units::Manifest& manifest, 
         if (o.name == "slurm" || !o.address.empty()) fmt::print(stderr, "  cancel: {} --cancel\n", attach_words(o));
         return 130;
     }
+    if (driven->end == units::DriveEnd::out_of_budget)
+        fmt::print(stderr, "the budget is spent: {} of {} units are done; the same command goes on with the rest\n", p.done, p.units);
     for (const std::string& f : p.failures) fmt::print(stderr, "given up: {}\n", f);
     if (p.failed > p.failures.size()) fmt::print(stderr, "given up: {} more\n", p.failed - p.failures.size());
     const int status = finish();
@@ -204,7 +206,12 @@ int run_units(units::EngineOptions o, UnitsPlan plan, const std::function<int(co
             auto r = units::read_result(o.folder, m, i);
             all.results.push_back(r && r->contains("result") ? std::optional((*r)["result"]) : std::nullopt);
         }
-        return finish(all);
+        try {
+            return finish(all);
+        } catch (const nlohmann::json::exception& e) {
+            return complain(exit_bad_input, std::string("a result is not what its command writes: ") + e.what(),
+                            "the folder is damaged or not ours");
+        }
     });
 }
 

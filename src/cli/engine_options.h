@@ -40,6 +40,9 @@ int watch_units(const units::EngineOptions& engine, const units::Manifest& manif
 // What a command makes of its units' results; `json` may be empty.
 int combine_crosscheck(const UnitResults& results, const std::string& json);
 int combine_mutate(const UnitResults& results, const std::string& json);
-int combine_cases(const UnitResults& results, const std::string& json);
+int combine_bench(const UnitResults& results, const std::string& json);
+int combine_tune(const UnitResults& results, const std::string& json);
+int combine_suite(const UnitResults& results, const std::string& folder);
+int combine_optimize(const UnitResults& results, const std::string& json);
 
 }  // namespace tw::cli

@@ -151,6 +151,10 @@ Result<Driven> drive(const EngineOptions& o, const Manifest& m, const std::funct
             if (engine && !engine->survives()) engine->cancel();
             return Driven{DriveEnd::detached, p};
         }
+        if (o.budget > 0 && p.elapsed > o.budget) {
+            if (engine) engine->cancel();
+            return Driven{DriveEnd::out_of_budget, p};
+        }
         const auto now = Clock::now();
         if (engine && (!far || now - asked > std::chrono::seconds(2))) {
             asked = now;

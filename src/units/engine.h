@@ -21,7 +21,8 @@ struct EngineOptions {
     std::vector<std::string> options;  // further words of sbatch
     // Ray
     std::string address;
-    double gpus = -1;  // of a unit; below 0: 1 where it times something, else 0
+    double gpus = -1;   // of a unit; below 0: 1 where it times something, else 0
+    double budget = 0;  // seconds of the whole; what is not done by then is left; 0: none
     PerformOptions perform;
 };
 
@@ -54,7 +55,7 @@ struct Progress {
     std::vector<std::string> failures;  // "name: why", at most a few
 };
 
-enum class DriveEnd { complete, with_failures, detached };
+enum class DriveEnd { complete, with_failures, detached, out_of_budget };
 struct Driven {
     DriveEnd end = DriveEnd::complete;
     Progress progress;

@@ -80,7 +80,8 @@ private:
 Result<std::unique_ptr<Engine>> make_local(const EngineOptions& o, const Manifest& m) {
     int jobs = o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     // One GPU, one unit: what is timed side by side is worth nothing.
-    if (o.jobs <= 0 && uses_gpu(m.units.front().command)) jobs = 1;
+    // Tasks of a suite import, generate and prove for most of their time, and wait for the GPU's lock themselves.
+    if (o.jobs <= 0 && uses_gpu(m.units.front().command)) jobs = runs_python(m.units.front()) ? std::max(1, jobs / 2) : 1;
     return std::unique_ptr<Engine>(new local_engine::Local(o, jobs));
 }
 

@@ -98,6 +98,9 @@ Outcome attempt(const fs::path& folder, const Manifest& m, std::size_t index, co
         words.push_back((scratch.path() / name).string() + word.substr(at));
     }
     if (unit.command == "optimize" && !o.proposer.empty()) words.push_back("--proposer=" + o.proposer);
+    if (unit.command == "optimize")
+        words.insert(words.end(),
+                     {"--journal", (scratch.path() / "journal.db").string(), "--memory", (scratch.path() / "memory.db").string()});
     const auto out = scratch.path() / "unit-result.json";
     words.insert(words.end(), {"--unit-result", out.string()});
     runtime::WorkerLimits limits;
@@ -108,7 +111,10 @@ Outcome attempt(const fs::path& folder, const Manifest& m, std::size_t index, co
     const bool ended = ran.end == runtime::WorkerEnd::finished || ran.end == runtime::WorkerEnd::failed;
     if (!ended) return {false, true, {}, ran.sentence() + (ran.words.empty() ? "" : ": " + std::string(trim(ran.words)).substr(0, 200))};
     Outcome done;
-    const auto text = read_file(out, 64u << 20);
+    auto text = read_file(out, 64u << 20);
+    const std::string here = scratch.path().string() + "/";
+    for (std::size_t at = text ? text->find(here) : std::string::npos; at != std::string::npos; at = text->find(here, at))
+        text->erase(at, here.size());
     json result = text ? parse_json(*text) : json();
     if (!result.is_object()) {
         // Refused before there was anything to write: the same everywhere, so it is the result.

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/text.h"
+#include "runtime/python.h"
 #include "runtime/session.h"
-#include "runtime/shared_library.h"
 #include "runtime/worker.h"
 #include "units/engine.h"
 
@@ -30,8 +30,15 @@ public:
         for (const std::size_t u : units) list += fmt::format("{}{}", list.empty() ? "" : ",", u);
         const auto file = fs::path(o_.folder) / "logs/ray-units.txt";
         if (auto ok = write_file_atomically(file, list); !ok) return fail(FailureKind::io_error, ok.error());
-        std::vector<std::string> words = {python(),      "-m",        "tilewright.cluster",   fs::absolute(o_.folder).string(),   "--units",
-                                          file.string(), "--program", runtime::own_program(), fmt::format("--num-gpus={}", gpus_)};
+        std::vector<std::string> words = {runtime::python_program(),
+                                          "-m",
+                                          "tilewright.cluster",
+                                          fs::absolute(o_.folder).lexically_normal().string(),
+                                          "--units",
+                                          file.string(),
+                                          "--program",
+                                          runtime::own_program(),
+                                          fmt::format("--num-gpus={}", gpus_)};
         if (!o_.address.empty()) words.push_back("--address=" + o_.address);
         if (o_.jobs > 0) words.push_back(fmt::format("--jobs={}", o_.jobs));
         words.push_back("--");
@@ -40,6 +47,7 @@ public:
         for (std::string& w : words) argv.push_back(w.data());
         argv.push_back(nullptr);
         const std::string log = (fs::path(o_.folder) / "logs/ray.txt").string();
+        std::string path = runtime::python_path_variable();
         child_ = ::fork();
         if (child_ < 0) return fail(FailureKind::io_error, "no process can be made for Ray's driver");
         if (child_ == 0) {
@@ -48,10 +56,7 @@ public:
                 ::dup2(::fileno(out), 1);
                 ::dup2(::fileno(out), 2);
             }
-            if (const std::string package = python_package(); !package.empty()) {
-                const std::string path = environment("PYTHONPATH");
-                ::setenv("PYTHONPATH", (package + (path.empty() ? "" : ":" + path)).c_str(), 1);
-            }
+            ::putenv(path.data());
             ::execvp(argv[0], argv.data());
             ::_exit(127);
         }
@@ -73,14 +78,18 @@ public:
     }
     std::string why(std::size_t) override { return end_; }
     bool survives() const override { return !o_.address.empty(); }
-    void cancel() override { end(SIGUSR1); }
+    void cancel() override {
+        end(SIGTERM);
+        if (o_.address.empty()) return;
+        runtime::WorkerLimits limits;
+        limits.surroundings = runtime::Surroundings::whole;
+        runtime::run_program_in_worker({runtime::python_program(), "-m", "tilewright.cluster",
+                                        fs::absolute(o_.folder).lexically_normal().string(), "--cancel", "--address=" + o_.address},
+                                       limits, {runtime::python_path_variable()});
+    }
     std::string about() const override { return "Ray at " + (o_.address.empty() ? std::string("a cluster of its own") : o_.address); }
 
 private:
-    static std::string python() {
-        const std::string named = environment("TILEWRIGHT_PYTHON");
-        return named.empty() ? "python3" : named;
-    }
     void end(int signal) {
         if (child_ <= 0) return;
         ::kill(child_, signal);
@@ -88,14 +97,6 @@ private:
         for (int i = 0; i < 100 && ::waitpid(child_, &status, WNOHANG) == 0; ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
         child_ = -1;
-    }
-    // In a tree and in `make dist` the package lies beside the program; in a wheel Python finds it by itself.
-    static std::string python_package() {
-        std::error_code ignored;
-        fs::path above = runtime::own_folder();
-        for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path())
-            if (fs::exists(above / "python/tilewright/cluster.py", ignored)) return (above / "python").string();
-        return {};
     }
     EngineOptions o_;
     double gpus_;
