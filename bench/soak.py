@@ -131,7 +131,7 @@ def main():
     if o.no_gpu:
         words.append("--no-gpu")
     gpu_before = gpu_megabytes()
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "TILEWRIGHT_STATE": str(folder / "state"), "OPENAI_API_KEY": "sk-soak-secret", "TILEWRIGHT_COMMAND_SECONDS": "4", "TILEWRIGHT_PASS": "SOAK_OFFSET"}
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "TILEWRIGHT_STATE": str(folder / "state"), "OPENAI_API_KEY": "sk-soak-secret", "TILEWRIGHT_COMMAND_SECONDS": "2", "TILEWRIGHT_PASS": "SOAK_OFFSET"}
     began, runs, done, statuses = time.monotonic(), [], 0, set()
     while done < o.candidates and (not o.seconds or time.monotonic() - began < o.seconds):
         limits = ["--steps", str(o.candidates - done)]
@@ -160,10 +160,10 @@ def main():
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         if failure:
             classes[failure] = classes.get(failure, 0) + 1
-    sources = {c.source for c in cheats.KERNELS}
-    accepted_cheats = [n for n, outcome, _, _, source in steps if outcome != "failed" and source in sources]
+    names = {c.source: c.name for c in cheats.KERNELS}
+    accepted_cheats = sorted({f"{names[source]} ({outcome}: {message[:80]})" for _, outcome, _, message, source in steps if outcome != "failed" and source in names})
     left = [p for p in map(int, filter(str.isdigit, os.listdir("/proc"))) if str(folder).encode() in (lambda f: open(f, "rb").read() if os.path.exists(f) else b"")(f"/proc/{p}/cmdline") and p != os.getpid()]
-    folders = [p.name for p in (folder / "tmp").iterdir()]
+    folders = [p.name for p in (folder / "tmp").iterdir() if p.name != "nvidia"]  # the driver's own, of any program that starts CUDA
     gpu_after = gpu_megabytes()
     problems = []
     if not statuses <= {0, 1}:
@@ -173,7 +173,7 @@ def main():
     if not o.seconds and len(steps) != o.candidates:
         problems.append(f"{len(steps)} steps of {o.candidates}: " + open(folder / "out").read()[-500:])
     if accepted_cheats:
-        problems.append(f"cheats passed the gates: steps {accepted_cheats}")
+        problems.append(f"cheats passed the gates: {accepted_cheats}")
     if left:
         problems.append(f"processes are left: {left}")
     if folders:
@@ -189,7 +189,7 @@ def main():
         problems.append("the key was written somewhere")
     result = {"kind": "tilewright soak", "candidates": len(steps), "runs": len(runs), "outcomes": outcomes, "failure_classes": classes, "seconds": round(time.monotonic() - began, 1), "gpu": not o.no_gpu and gpu_before is not None,
               "largest_megabytes": round(max((s["megabytes"] for s in samples), default=0)), "largest_files": max((s["files"] for s in samples), default=0), "most_processes": max((s["processes"] for s in samples), default=0),
-              "growth": growth, "gpu_megabytes": [gpu_before, gpu_after], "problems": problems}
+              "growth": growth, "megabytes_of_longest_run": [round(s["megabytes"], 1) for s in max(runs, key=len)][::5], "gpu_megabytes": [gpu_before, gpu_after], "problems": problems}
     print(json.dumps(result, indent=1))
     if o.json:
         pathlib.Path(o.json).write_text(json.dumps(result, indent=1) + "\n")

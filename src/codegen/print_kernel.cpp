@@ -126,57 +126,18 @@ bool mentions(const std::string& text, std::size_t from, const std::string& name
     return false;
 }
 
-using Path = std::vector<std::pair<const Region*, std::size_t>>;
-
-// The deepest place that encloses all uses: (region, index of the first statement in it that uses the thing).
-void meet(std::optional<Path>& at, const Path& use) {
-    if (!at) {
-        at = use;
-        return;
-    }
-    std::size_t common = 0;
-    while (common < at->size() && common < use.size() && (*at)[common].first == use[common].first) {
-        const bool same = (*at)[common].second == use[common].second;
-        ++common;
-        if (!same) break;
-    }
-    at->resize(common);
-}
-
 }  // namespace
 
 void Printer::find_scopes() {
-    std::vector<std::optional<Path>> fragments(k_.fragments.size()), vars(k_.vars.size());
-    Path path;
-    std::function<void(const Region&)> walk = [&](const Region& region) {
-        for (std::size_t i = 0; i < region.size(); ++i) {
-            path.emplace_back(&region, i);
-            auto fragment = [&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); };
-            auto var = [&](int v) {  // a slot or a phase is declared with its counter
-                const auto counter = counter_of_.find(v);
-                meet(vars[static_cast<std::size_t>(counter == counter_of_.end() ? v : counter->second)], path);
-            };
-            auto tensor = [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; };
-            auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, var, tensor); };
-            ir::visit_uses(region[i],
-                           {.reads = fragment, .writes = fragment, .binds = var, .expr = expr, .synchronises = expr, .tensor = tensor});
-            if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
-            if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
-            if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);
-            if (auto* o = std::get_if<ir::Elect>(&region[i].op)) walk(o->body);
-            path.pop_back();
-        }
-    };
-    pointer_used_.assign(k_.tensors.size(), false);
-    walk(k_.body);
-    for (std::size_t i = 0; i < fragments.size(); ++i) {
-        if (fragments[i]) fragments_at_[fragments[i]->back().first][fragments[i]->back().second].push_back(static_cast<int>(i));
-    }
-    for (std::size_t i = 0; i < vars.size(); ++i) {
-        if (vars[i] && k_.vars[i].kind == ir::Variable::Kind::scalar)
-            vars_at_[vars[i]->back().first][vars[i]->back().second].push_back(static_cast<int>(i));
-    }
+    declarations_ = Declarations(k_, counter_of_);
     var_declared_.assign(k_.vars.size(), false);
+    pointer_used_.assign(k_.tensors.size(), false);
+    auto tensor = [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; };
+    auto expr = [&](const ir::Expr& e) {
+        ir::visit_leaves(
+            e, [](int) {}, tensor);
+    };
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) { ir::visit_uses(s, {.expr = expr, .synchronises = expr, .tensor = tensor}); });
 }
 
 void Printer::parameters() {
@@ -367,26 +328,17 @@ void Printer::team_receive(const ir::TeamReceive& op) {
 }
 
 void Printer::declare_at(const Region& body, std::size_t index) {
-    if (auto found = fragments_at_.find(&body); found != fragments_at_.end()) {
-        if (auto here = found->second.find(index); here != found->second.end()) {
-            for (int f : here->second) {
-                line(fmt::format("{} {}[{}];", word_text(dtype(f)), fragment_name(f), std::max(1, words(f))));
-            }
-        }
-    }
-    if (auto found = vars_at_.find(&body); found != vars_at_.end()) {
-        if (auto here = found->second.find(index); here != found->second.end()) {
-            for (int v : here->second) {
-                const auto* a = std::get_if<ir::Assign>(&body[index].op);
-                if (a && a->var == v) continue;  // declared by its assignment
-                const auto ring = rings_.find(v);
-                if (ring == rings_.end() || ring->second.needed) line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
-                if (ring != rings_.end())
-                    line(fmt::format("int {} = 0, {} = 0;", var_names_[static_cast<std::size_t>(ring->second.slot)],
-                                     var_names_[static_cast<std::size_t>(ring->second.phase)]));
-                var_declared_[static_cast<std::size_t>(v)] = true;
-            }
-        }
+    for (int f : declarations_.fragments(body, index))
+        line(fmt::format("{} {}[{}];", word_text(dtype(f)), fragment_name(f), std::max(1, words(f))));
+    for (int v : declarations_.variables(body, index)) {
+        const auto* a = std::get_if<ir::Assign>(&body[index].op);
+        if (a && a->var == v) continue;  // declared by its assignment
+        const auto ring = rings_.find(v);
+        if (ring == rings_.end() || ring->second.needed) line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
+        if (ring != rings_.end())
+            line(fmt::format("int {} = 0, {} = 0;", var_names_[static_cast<std::size_t>(ring->second.slot)],
+                             var_names_[static_cast<std::size_t>(ring->second.phase)]));
+        var_declared_[static_cast<std::size_t>(v)] = true;
     }
 }
 

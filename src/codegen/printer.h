@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/declarations.h"
 #include "codegen/digit_text.h"
 #include "codegen/emit.h"
 #include "codegen/user_text.h"
@@ -158,9 +159,9 @@ private:
         team_names_, map_names_;
     std::vector<Argument> arguments_;
     std::vector<bool> pointer_used_;
-    std::map<int, ir::RingCounter> rings_;                                                         // by the counter
-    std::map<int, int> counter_of_;                                                                // of slots and phases
-    std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;  // declared before statement i
+    std::map<int, ir::RingCounter> rings_;  // by the counter
+    std::map<int, int> counter_of_;         // of slots and phases
+    Declarations declarations_;
     std::vector<bool> var_declared_;
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
 

@@ -217,6 +217,7 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
         } else {
             t.targets.push_back(w.block);
         }
+        for (int r : t.targets) count_in_phase(w, s, blocks_[at(r)].barriers[at(t.barrier)]);
         t.landed.assign(t.targets.size(), 0);
         t.done = t.targets.empty();
         tma_.push_back(std::move(t));
@@ -339,6 +340,7 @@ void Machine::tma_load_piece(TmaTask& t) {
     Knowledge& passed = slot.gathering.all;
     passed.order.resize(at(actors_), 0);
     passed.order[a.actor] = std::max(passed.order[a.actor], a.time);
+    if (!options_.values) slot.landing.emplace_back(a.actor, a.time);
     join(passed.waits, t.at_issue.waits);  // no order of memory, but the issuing thread was there
     const auto step = target::mbarrier_complete_tx(slot.state, bytes);
     if (!step.legal) fault(FaultKind::byte_count, step.legal.reason, &warps_[at(t.warp)], 0, *t.stmt);

@@ -26,6 +26,7 @@ void Machine::arrive_with_copies(Warp& w, const Stmt& s, const ir::CpAsyncArrive
     Knowledge copies = w.knows;
     copies.order[static_cast<std::size_t>(actor_copies(w.number))] = w.copy_time;
     if (!op.noinc && !options_.values) slot.uncounted.emplace_back(w.number, w.knows.order[static_cast<std::size_t>(w.number)], &s);
+    if (!options_.values) slot.landing.emplace_back(actor_copies(w.number), w.copy_time);
     slot.gathering.all.join_from(copies);
     if (cluster_size_ > 1) slot.gathering.near.join_from(copies);
     barrier_arrive(w, s, op.barrier, ir::Scope::block, op.noinc ? 1 : 0, 0);

@@ -14,6 +14,7 @@
 
 namespace tw::emulate {
 
+using ir::ElementOp;
 using ir::Term;
 using ir::TermKind;
 
@@ -52,22 +53,6 @@ ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::ve
     root_ = compile(equation.value);
 }
 
-ComputesEvaluator::Function ComputesEvaluator::function_named(const std::string& name) {
-    static const std::map<std::string, Function> names = {
-        {"add", Function::add},         {"sub", Function::sub},       {"mul", Function::mul},       {"div", Function::div},
-        {"neg", Function::neg},         {"fma", Function::fma},       {"min", Function::min},       {"max", Function::max},
-        {"abs", Function::abs},         {"pow", Function::pow},       {"floor", Function::floor},   {"ceil", Function::ceil},
-        {"mod", Function::mod},         {"exp", Function::exp},       {"exp2", Function::exp2},     {"log", Function::log},
-        {"log2", Function::log2},       {"sqrt", Function::sqrt},     {"rsqrt", Function::rsqrt},   {"rcp", Function::rcp},
-        {"sin", Function::sin},         {"cos", Function::cos},       {"tanh", Function::tanh},     {"erf", Function::erf},
-        {"sigmoid", Function::sigmoid}, {"lt", Function::lt},         {"le", Function::le},         {"gt", Function::gt},
-        {"ge", Function::ge},           {"eq", Function::eq},         {"ne", Function::ne},         {"and", Function::logic_and},
-        {"or", Function::logic_or},     {"not", Function::logic_not}, {"select", Function::select},
-    };
-    auto found = names.find(name);
-    return found == names.end() ? Function::unknown : found->second;
-}
-
 int ComputesEvaluator::compile(const Term& term) {
     // One node however often the term is used: a reduction that several places name is remembered for all of them.
     if (auto found = numbers_.find(term.get()); found != numbers_.end()) return found->second;
@@ -84,7 +69,7 @@ int ComputesEvaluator::compile(const Term& term) {
         n.args.push_back(compile(a));
         n.by_element |= nodes_[at(n.args.back())].by_element;
     }
-    if (term->kind == TermKind::apply) n.function = function_named(term->name);
+    if (term->kind == TermKind::apply) n.function = ir::operation_named(term->name);
     if (term->kind == TermKind::reduce) {
         static const std::map<std::string, Fold> folds = {
             {"sum", Fold::sum}, {"prod", Fold::prod}, {"max", Fold::max}, {"min", Fold::min}, {"any", Fold::any}};
@@ -92,7 +77,7 @@ int ComputesEvaluator::compile(const Term& term) {
         n.fold = found == folds.end() ? Fold::unknown : found->second;
         collect_free(term, {}, n.free);
     }
-    n.by_element |= term->kind == TermKind::reduce || n.function == Function::select;
+    n.by_element |= term->kind == TermKind::reduce || n.function == ElementOp::select;
     if (term->kind == TermKind::cast) {
         n.from = ir::type_of(term->args[0], [&](int tensor) { return tensors_[at(tensor)].dtype; });
         n.exact = !target::info(term->dtype).is_float || decisive_.count(term.get()) > 0;
@@ -100,6 +85,10 @@ int ComputesEvaluator::compile(const Term& term) {
     nodes_.push_back(std::move(n));
     return numbers_[term.get()] = static_cast<int>(nodes_.size()) - 1;
 }
+
+// A cast that is not made here may be made by the kernel: half a unit of the narrower type, which matters where the result cancels. In
+// sixteenths of f32's unit, since `compare` allows sixteen.
+static double cast_rounding(double x, target::DType to) { return std::ldexp(std::fabs(x), 19 - target::info(to).fraction_bits); }
 
 void ComputesEvaluator::bind(int var, std::int64_t value) {
     vars_[at(var)] = value;
@@ -171,16 +160,20 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         case TermKind::cast: {
             Scalar x = value(n.args[0]);
             if (options_.round_casts || n.exact) x.value = ir::converted(x.value, n.from, t.dtype);
+            else x.rounding += cast_rounding(x.value, t.dtype);
             return x;
         }
         case TermKind::reduce: return remembered_fold(node);
         case TermKind::apply: {
-            if (n.function == Function::select)
+            if (n.function == ElementOp::select)
                 return value(n.args[value(n.args[0]).value != 0 ? 1 : 2]);  // only the taken side need be defined
             Scalar a[3];
             for (std::size_t i = 0; i < n.args.size() && i < 3; ++i) a[i] = value(n.args[i]);
-            if (n.function == Function::unknown && error.empty()) error = "unknown function `" + t.name + "` in `computes`";
-            return settled(applied(n.function, a));
+            if (!n.function) {
+                if (error.empty()) error = "unknown function `" + t.name + "` in `computes`";
+                return {};
+            }
+            return settled(applied(*n.function, a));
         }
     }
     return {};
@@ -337,14 +330,15 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
             return;
         case TermKind::cast:
             strip(n.args[0], var, first, count, out);
-            if (options_.round_casts || n.exact) {
-                for (int i = 0; i < count; ++i) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
+            for (int i = 0; i < count; ++i) {
+                if (options_.round_casts || n.exact) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
+                else out.rounding[at(i)] += cast_rounding(out.value[at(i)], t.dtype);
             }
             return;
         case TermKind::reduce: return;  // by_element
         case TermKind::apply: break;
     }
-    if (n.function == Function::unknown) {
+    if (!n.function) {
         error = "unknown function `" + t.name + "` in `computes`";
         return;
     }
@@ -355,10 +349,10 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         strip(n.args[i], var, first, count, *args[i]);
     }
     strips_used_ -= arity;
-    if (n.function == Function::mul || n.function == Function::add) {  // the loops that matter, without a decision inside
+    if (n.function == ElementOp::mul || n.function == ElementOp::add) {  // the loops that matter, without a decision inside
         const Strip &a = *args[0], &b = *args[1];
         for (std::size_t i = 0; i < at(count); ++i) {
-            const bool product = n.function == Function::mul;
+            const bool product = n.function == ElementOp::mul;
             const double r = product ? a.value[i] * b.value[i] : a.value[i] + b.value[i];
             const double bound = product ? a.rounding[i] * std::fabs(b.value[i]) + b.rounding[i] * std::fabs(a.value[i]) + std::fabs(r)
                                          : a.rounding[i] + b.rounding[i] + std::fabs(r);
@@ -371,7 +365,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
     for (std::size_t i = 0; i < at(count); ++i) {
         Scalar a[3];
         for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
-        const Scalar r = settled(applied(n.function, a));
+        const Scalar r = settled(applied(*n.function, a));
         out.value[i] = r.value;
         out.rounding[i] = r.rounding;
     }
@@ -388,69 +382,68 @@ double unless_it_vanishes(double bound, double argument, double lost) {
 }  // namespace
 
 // The value, and its error: that of the arguments, times how steep the function is there, and one rounding of its own.
-ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* args) {
+ComputesEvaluator::Scalar ComputesEvaluator::applied(ElementOp f, const Scalar* args) {
     const double a = args[0].value, b = args[1].value, ea = args[0].rounding, eb = args[1].rounding, ec = args[2].rounding;
     const auto flat = [&](double r) { return Scalar{r, ea + eb + ec + std::fabs(r)}; };  // slopes of at most one
     const auto steep = [&](double r, double slope, double more = 0) { return Scalar{r, std::fabs(slope) * ea + std::fabs(r) + more}; };
     const auto chosen = [&](double r) { return Scalar{r, std::max(ea, eb)}; };
     switch (f) {
-        case Function::add: return flat(a + b);
-        case Function::sub: return flat(a - b);
-        case Function::mul: return {a * b, ea * std::fabs(b) + eb * std::fabs(a) + std::fabs(a * b)};
-        case Function::div: {
+        case ElementOp::add: return flat(a + b);
+        case ElementOp::sub: return flat(a - b);
+        case ElementOp::mul: return {a * b, ea * std::fabs(b) + eb * std::fabs(a) + std::fabs(a * b)};
+        case ElementOp::div: {
             const double own = std::fabs(a / b);
             return {a / b, unless_it_vanishes((ea + eb * own) / std::fabs(b) + own, b, eb)};
         }
-        case Function::neg: return chosen(-a);
-        case Function::fma: {
+        case ElementOp::neg: return chosen(-a);
+        case ElementOp::fma: {
             const double r = a * b + args[2].value;
             return {r, ea * std::fabs(b) + eb * std::fabs(a) + ec + std::fabs(r)};
         }
-        case Function::min: return chosen(std::fmin(a, b));  // a NaN loses, as in fminf
-        case Function::max: return chosen(std::fmax(a, b));
-        case Function::abs: return chosen(std::fabs(a));
-        case Function::pow: {
+        case ElementOp::min: return chosen(std::fmin(a, b));  // a NaN loses, as in fminf
+        case ElementOp::max: return chosen(std::fmax(a, b));
+        case ElementOp::abs: return chosen(std::fabs(a));
+        case ElementOp::pow: {
             const double r = std::pow(a, b), own = std::fabs(r);
             return {r, (ea * std::fabs(b) / std::max(std::fabs(a), 1e-300) + eb * std::fabs(std::log(std::fabs(a) + 1e-300))) * own + own};
         }
-        case Function::floor: return flat(std::floor(a));
-        case Function::ceil: return flat(std::ceil(a));
-        case Function::mod: return flat(a - std::floor(a / b) * b);
-        case Function::exp:
-        case Function::exp2: {
-            const double r = f == Function::exp ? std::exp(a) : std::exp2(a), own = std::fabs(r);
+        case ElementOp::floor: return flat(std::floor(a));
+        case ElementOp::ceil: return flat(std::ceil(a));
+        case ElementOp::mod: return flat(a - std::floor(a / b) * b);
+        case ElementOp::exp:
+        case ElementOp::exp2: {
+            const double r = f == ElementOp::exp ? std::exp(a) : std::exp2(a), own = std::fabs(r);
             return {r, (ea + std::fabs(a)) * own + own};
         }
-        case Function::log:
-        case Function::log2: {
-            const Scalar r = steep(f == Function::log ? std::log(a) : std::log2(a), 1 / a, 1);
+        case ElementOp::log:
+        case ElementOp::log2: {
+            const Scalar r = steep(f == ElementOp::log ? std::log(a) : std::log2(a), 1 / a, 1);
             return {r.value, unless_it_vanishes(r.rounding, a, ea)};
         }
-        case Function::sqrt: {
+        case ElementOp::sqrt: {
             const double r = std::sqrt(a);
             return steep(r, 0.5 / std::max(std::fabs(r), 1e-300));
         }
-        case Function::rsqrt: {
+        case ElementOp::rsqrt: {
             const double r = 1 / std::sqrt(a);
             return {r, unless_it_vanishes(steep(r, 0.5 * std::fabs(r) / std::fabs(a)).rounding, a, ea)};
         }
-        case Function::rcp: return {1 / a, unless_it_vanishes(steep(1 / a, 1 / a * (1 / a)).rounding, a, ea)};
-        case Function::sin: return flat(std::sin(a));
-        case Function::cos: return flat(std::cos(a));
-        case Function::tanh: return flat(std::tanh(a));
-        case Function::erf: return flat(std::erf(a));
-        case Function::sigmoid: return flat(1 / (1 + std::exp(-a)));
-        case Function::lt: return flat(a < b);
-        case Function::le: return flat(a <= b);
-        case Function::gt: return flat(a > b);
-        case Function::ge: return flat(a >= b);
-        case Function::eq: return flat(a == b);
-        case Function::ne: return flat(a != b);
-        case Function::logic_and: return flat(a != 0 && b != 0);
-        case Function::logic_or: return flat(a != 0 || b != 0);
-        case Function::logic_not: return flat(a == 0);
-        case Function::select:
-        case Function::unknown: break;
+        case ElementOp::rcp: return {1 / a, unless_it_vanishes(steep(1 / a, 1 / a * (1 / a)).rounding, a, ea)};
+        case ElementOp::sin: return flat(std::sin(a));
+        case ElementOp::cos: return flat(std::cos(a));
+        case ElementOp::tanh: return flat(std::tanh(a));
+        case ElementOp::erf: return flat(std::erf(a));
+        case ElementOp::sigmoid: return flat(1 / (1 + std::exp(-a)));
+        case ElementOp::lt: return flat(a < b);
+        case ElementOp::le: return flat(a <= b);
+        case ElementOp::gt: return flat(a > b);
+        case ElementOp::ge: return flat(a >= b);
+        case ElementOp::eq: return flat(a == b);
+        case ElementOp::ne: return flat(a != b);
+        case ElementOp::logic_and: return flat(a != 0 && b != 0);
+        case ElementOp::logic_or: return flat(a != 0 || b != 0);
+        case ElementOp::logic_not: return flat(a == 0);
+        default: break;  // leaves, casts and `select` are not applied
     }
     return {};
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,48 +44,10 @@ private:
         int var = -1;           // the expression is this variable
         std::vector<int> vars;  // all it mentions
     };
-    enum class Function : std::uint8_t {
-        add,
-        sub,
-        mul,
-        div,
-        neg,
-        fma,
-        min,
-        max,
-        abs,
-        pow,
-        floor,
-        ceil,
-        mod,
-        exp,
-        exp2,
-        log,
-        log2,
-        sqrt,
-        rsqrt,
-        rcp,
-        sin,
-        cos,
-        tanh,
-        erf,
-        sigmoid,
-        lt,
-        le,
-        gt,
-        ge,
-        eq,
-        ne,
-        logic_and,
-        logic_or,
-        logic_not,
-        select,
-        unknown,
-    };
     enum class Fold : std::uint8_t { sum, prod, max, min, any, unknown };
     struct Node {
         ir::Term term;
-        Function function = Function::unknown;
+        std::optional<ir::ElementOp> function;  // nullopt: there is none of this name
         Fold fold = Fold::unknown;
         bool by_element = false;  // cannot be evaluated in strips: it reduces or chooses somewhere below
         std::vector<Index> indices;
@@ -96,7 +59,6 @@ private:
     };
 
     int compile(const ir::Term& term);
-    static Function function_named(const std::string& name);
     std::optional<std::int64_t> integer(const ir::Expr& e) const;
     std::int64_t must(const ir::Expr& e);
     bool spend(std::int64_t operations);
@@ -106,7 +68,7 @@ private:
     Scalar computed_fold(int node);
     void strip(int node, int var, std::int64_t first, int count, Strip& out);
     void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
-    static Scalar applied(Function f, const Scalar* args);
+    static Scalar applied(ir::ElementOp f, const Scalar* args);
     Scalar settled(Scalar x) const;  // as the precision has it; what is infinite is exact
     Strip& spare(std::size_t depth);
 

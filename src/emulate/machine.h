@@ -101,6 +101,8 @@ struct BarrierSlot {
     // before they are issued, so an arrival that counts must know of each. Warp, its clock, statement; and what those arrivals know.
     std::vector<std::tuple<int, std::uint32_t, const Stmt*>> uncounted;
     Clock counted;
+    // Actors of asynchronous work that counts in this phase, with their clocks, and in the last completed one (skeleton runs).
+    std::vector<std::pair<int, std::uint32_t>> landing, landed;
     int initialiser = -1;  // warp number, and its clock then: others must have synchronised with it
     std::uint32_t init_time = 0;
 };
@@ -335,6 +337,7 @@ private:
 
     // barriers (sync.cpp)
     void count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before);
+    void count_in_phase(Warp& w, const Stmt& s, const BarrierSlot& b);
     bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
     bool barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op);
     void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, ir::Scope release, int count, std::int64_t bytes);
@@ -428,6 +431,7 @@ private:
     std::vector<TmaTask> tma_;
     std::vector<int> open_loads_;                       // of tma_: boxes that have not arrived
     std::optional<std::pair<int, const Stmt*>> mixed_;  // a warp, and its arrival at a barrier that is in no order with the round before
+    std::optional<std::pair<int, const Stmt*>> early_;  // the same, where asynchronous work that ends that round may be under way
     std::optional<std::pair<int, const Stmt*>> uncounted_;  // a warp, and its arrival of count 0 that a phase may not wait for
     std::optional<std::pair<int, const Stmt*>> overrun_;    // a warp, and its wait that a phase may overtake
     std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;  // by the numbers of their snapshots

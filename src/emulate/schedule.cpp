@@ -220,6 +220,13 @@ void Machine::run_cluster() {
               "this arrival may come before one of the barrier's round before, and be counted in its place: nothing orders the two",
               &warps_[static_cast<std::size_t>(mixed_->first)], 0, *mixed_->second);
     }
+    if (early_ && outcome_.faults.empty()) {
+        fault(FaultKind::barrier,
+              "this may be counted in the mbarrier's phase before: the copy that ends that phase may be under way still, and nothing here "
+              "knows "
+              "that it has landed",
+              &warps_[static_cast<std::size_t>(early_->first)], 0, *early_->second);
+    }
     if (uncounted_ && outcome_.faults.empty()) {
         fault(FaultKind::barrier,
               "the mbarrier's phase may end before this is issued: it counts for nothing, and no arrival that counts knows of it",

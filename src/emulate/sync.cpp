@@ -61,6 +61,14 @@ void Machine::count_arrival(Warp& w, const Stmt& s, const Knowledge& round_befor
     ++w.knows.waits[at(w.number)];
 }
 
+// What counts for a phase of an mbarrier must come after the end of the one before. Asynchronous work that ends that one is an event of
+// its own: who issued it, or saw it issued, does not know it has landed.
+void Machine::count_in_phase(Warp& w, const Stmt& s, const BarrierSlot& b) {
+    if (options_.values || early_) return;
+    for (const auto& [actor, time] : b.landed)
+        if (w.knows.order[at(actor)] < time) early_ = {w.number, &s};  // told at the end, where nothing worse was found
+}
+
 void Machine::advance_barrier(BarrierSlot& b, const target::MbarrierStep& step) {
     b.state = step.state;
     if (step.phase_completed) end_phase(b);
@@ -83,6 +91,7 @@ void Machine::end_phase(BarrierSlot& b) {
     }
     b.uncounted.clear();
     b.counted.clear();
+    b.landed = std::exchange(b.landing, {});
     b.released = std::move(b.gathering);
     b.gathering = {};
     b.tma_time += 1;
@@ -131,6 +140,7 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     if (!place) return;
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
     count_arrival(w, s, b.released.all);
+    count_in_phase(w, s, b);
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
     Knowledge passed_on = known_to_one_thread(w);

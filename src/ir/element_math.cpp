@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace tw::ir {
 namespace {
@@ -106,6 +107,18 @@ double computed(ElementOp op, DType type, const double* a) {
         case ElementOp::select: return a[0] != 0 ? a[1] : a[2];
         default: return is_float(type) ? rounded(of_floats(op, type, a), type) : of_integers(op, type, a);
     }
+}
+
+std::optional<ElementOp> operation_named(const std::string& name) {
+    static const std::map<std::string, ElementOp> table = [] {
+        std::map<std::string, ElementOp> t;
+        for (int i = static_cast<int>(ElementOp::add); i < static_cast<int>(ElementOp::cast); ++i) {
+            if (const auto op = static_cast<ElementOp>(i); op != ElementOp::gelu) t[name_of(op)] = op;
+        }
+        return t;
+    }();
+    const auto it = table.find(name);
+    return it == table.end() ? std::nullopt : std::optional(it->second);
 }
 
 }  // namespace tw::ir

@@ -10,6 +10,9 @@
 // Values are doubles, which hold every value of every type but 64-bit integers beyond 2^53.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "ir/ir.h"
 
 namespace tw::ir {
@@ -18,5 +21,8 @@ double low_bits(double v, DType type);  // Pre: an integer type
 double converted(double v, DType from, DType to);
 double computed(ElementOp op, DType type,
                 const double* args);  // every operation but leaves and casts; `type` is the result's, and the operands' but for comparisons
+
+// The operation of that name in a term of `computes`: any but leaves, casts and what only the device form has.
+std::optional<ElementOp> operation_named(const std::string& name);
 
 }  // namespace tw::ir

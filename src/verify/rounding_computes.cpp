@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/element_math.h"
 #include "verify/rounding.h"
 
 namespace tw::verify {
@@ -18,18 +19,6 @@ namespace {
 
 // What counts as the precision of the output's type where nothing else is stated: of f32 three products of bf16 parts leave 3 * 2^-16.
 double same_class(DType output) { return output == DType::F64 ? 0x1p-40 : 0x1p-14; }
-
-// The element operation of this name.
-std::optional<ElementOp> operation_named(const std::string& name) {
-    static const std::map<std::string, ElementOp> table = [] {
-        std::map<std::string, ElementOp> t;
-        for (int i = static_cast<int>(ElementOp::add); i < static_cast<int>(ElementOp::cast); ++i)
-            t[ir::name_of(static_cast<ElementOp>(i))] = static_cast<ElementOp>(i);
-        return t;
-    }();
-    const auto it = table.find(name);
-    return it == table.end() ? std::nullopt : std::optional(it->second);
-}
 
 // A term's value and the type it is stated in: F64 stands for "none, a number".
 struct Stated {
@@ -112,7 +101,7 @@ private:
             if (!any || unit_roundoff(s.type) < unit_roundoff(type)) type = s.type;
             any = true;
         }
-        auto op = operation_named(t->name);
+        auto op = ir::operation_named(t->name);
         Stated out;
         out.type = any ? type : DType::F64;
         if (!op || args.size() < arguments_of(*op)) {  // a function that kernels have no operation for: a function like others

@@ -30,11 +30,17 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 TEST(Printer, IncludesNothingThatDecides) {
     const std::set<std::string> allowed = {
-        "codegen/digit_text.h", "codegen/emit.h",      "codegen/matrix_text.h",
-        "codegen/printer.h",    "codegen/user_text.h",
+        "codegen/declarations.h",
+        "codegen/digit_text.h",
+        "codegen/emit.h",
+        "codegen/matrix_text.h",
+        "codegen/printer.h",
+        "codegen/user_text.h",
         "device/facts.h",  // divisors of addresses in shared memory
         "device/form.h",   // `emit` makes the device form
-        "ir/device.h",          "ir/element_math.h",   "ir/uses.h",
+        "ir/device.h",
+        "ir/element_math.h",
+        "ir/uses.h",
     };
     ASSERT_GE(printer_files().size(), 6u);
     for (const auto& file : printer_files()) {

@@ -183,6 +183,14 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M)):
     EXPECT_EQ(diagnose::failing_trial(k, {}), "");
 }
 
+// The reference makes no cast that decides nothing; where the rest cancels, the cast's own rounding is all that is left.
+TEST(Search, DoesNotBlameAKernelForACastThatTheEquationStates) {
+    const std::string stated = "Y[n] = 0.01 - X[n] + f32(bf16(X[n]))";
+    EXPECT_EQ(diagnose::failing_trial(kernel(stated, "0.01 - x + x.to(bf16).to(f32)"), {}), "");
+    EXPECT_EQ(diagnose::failing_trial(kernel(stated, "0.01 + x.to(bf16).to(f32) - x"), {}), "");
+    EXPECT_NE(diagnose::failing_trial(kernel(stated, "0.01 - x + (x * 1.02).to(bf16).to(f32)"), {}), "") << "more than a rounding";
+}
+
 TEST(Search, StillSeesWhatIsWrongBesideOverflow) {
     EXPECT_NE(diagnose::failing_trial(kernel("Y[n] = exp(90.0 + X[n])", "tw.exp(x) * 2.0"), {}), "");
     EXPECT_NE(diagnose::failing_trial(kernel("Y[n] = X[n] / (X[n] * X[n] + 0.5)", "x / (x * x + 0.25)"), {}), "");

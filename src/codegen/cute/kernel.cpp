@@ -1,12 +1,10 @@
 // The kernel as a whole: names, scopes, control flow, parameters.
 #include <algorithm>
-#include <functional>
 
 #include "base/text.h"
 #include "codegen/cute/helpers.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
-#include "ir/uses.h"
 
 namespace tw::codegen {
 
@@ -54,55 +52,6 @@ void Printer::choose_names() {
     launcher_ = identifier(k_.name, none) + "launch" + suffix;
 }
 
-namespace {
-
-using Path = std::vector<std::pair<const Region*, std::size_t>>;
-
-// The deepest place that encloses all uses: (region, index of the first statement in it that uses the thing).
-void meet(std::optional<Path>& at, const Path& use) {
-    if (!at) {
-        at = use;
-        return;
-    }
-    std::size_t common = 0;
-    while (common < at->size() && common < use.size() && (*at)[common].first == use[common].first) {
-        const bool same = (*at)[common].second == use[common].second;
-        ++common;
-        if (!same) break;
-    }
-    at->resize(common);
-}
-
-}  // namespace
-
-void Printer::find_scopes() {
-    std::vector<std::optional<Path>> fragments(k_.fragments.size()), vars(k_.vars.size());
-    Path path;
-    std::function<void(const Region&)> walk = [&](const Region& region) {
-        for (std::size_t i = 0; i < region.size(); ++i) {
-            path.emplace_back(&region, i);
-            auto fragment = [&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); };
-            auto var = [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); };
-            auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, var); };
-            ir::visit_uses(region[i], {.reads = fragment, .writes = fragment, .binds = var, .expr = expr, .synchronises = expr});
-            if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
-            if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
-            if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);
-            if (auto* o = std::get_if<ir::Elect>(&region[i].op)) walk(o->body);
-            path.pop_back();
-        }
-    };
-    walk(k_.body);
-    for (std::size_t i = 0; i < fragments.size(); ++i) {
-        if (fragments[i]) fragments_at_[fragments[i]->back().first][fragments[i]->back().second].push_back(static_cast<int>(i));
-    }
-    for (std::size_t i = 0; i < vars.size(); ++i) {
-        if (vars[i] && k_.vars[i].kind == ir::Variable::Kind::scalar)
-            vars_at_[vars[i]->back().first][vars[i]->back().second].push_back(static_cast<int>(i));
-    }
-    var_declared_.assign(k_.vars.size(), false);
-}
-
 void Printer::declare_fragment(int f) {
     const std::string type = element_type(dtype(f));
     if (type.empty()) return fail(fmt::format("a tile of {}", target::name(dtype(f))));
@@ -118,16 +67,8 @@ void Printer::declare_fragment(int f) {
 }
 
 void Printer::declare_at(const Region& body, std::size_t index) {
-    if (const auto at = fragments_at_.find(&body); at != fragments_at_.end()) {
-        if (const auto list = at->second.find(index); list != at->second.end()) {
-            for (int f : list->second) declare_fragment(f);
-        }
-    }
-    const auto at = vars_at_.find(&body);
-    if (at == vars_at_.end()) return;
-    const auto list = at->second.find(index);
-    if (list == at->second.end()) return;
-    for (int v : list->second) {
+    for (int f : declarations_.fragments(body, index)) declare_fragment(f);
+    for (int v : declarations_.variables(body, index)) {
         const auto* here = std::get_if<ir::Assign>(&body[index].op);
         if (here && here->var == v) continue;  // declared where it is given its value
         var_declared_[static_cast<std::size_t>(v)] = true;
@@ -180,7 +121,7 @@ void Printer::assign(const ir::Assign& op) {
     const std::string text = fmt::format("{} = {};", var_names_[id], expr(op.value));
     if (var_declared_[id]) return line(text);
     var_declared_[id] = true;
-    line((var_assignments_[id] == 1 ? "int const " : "int ") + text);
+    line((facts_.assignments(op.var) == 1 ? "int const " : "int ") + text);
 }
 
 void Printer::elect(const ir::Elect& op) {
@@ -302,9 +243,9 @@ void Printer::refuse_what_has_no_text() {
 }
 
 Expected<CuteKernel, EmitFailure> Printer::run() {
-    analyse_variables();
     choose_names();
-    find_scopes();
+    declarations_ = Declarations(k_);
+    var_declared_.assign(k_.vars.size(), false);
     refuse_what_has_no_text();
     if (!failed()) find_products();
     if (!failed()) check_maps();

@@ -28,7 +28,7 @@ std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr
     bool aligned = true;
     for (std::size_t i = 0; i < dims.size(); ++i) {
         const Expr& o = origin[static_cast<std::size_t>(dims[i])];
-        aligned &= multiple(o) % extents[i] == 0;
+        aligned &= facts_.multiple(o) % extents[i] == 0;
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
         const Expr& o = origin[static_cast<std::size_t>(dims[i])];
@@ -43,7 +43,7 @@ std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
     if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
     for (const Expr& o : view.origin) {
-        if (!non_negative(o)) return fail("a tile that may begin before its tensor"), std::nullopt;
+        if (!facts_.non_negative(o)) return fail("a tile that may begin before its tensor"), std::nullopt;
     }
     Tile tile;
     tile.tensor = tile_text(tensor_names_[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
@@ -73,7 +73,7 @@ bool Printer::may_cut(const ir::GlobalView& view, int vector) const {
         const auto d = static_cast<std::size_t>(view.dims[i]);
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (!t.strides[d].is_constant(1) || (i < view.in_bounds.size() && view.in_bounds[i] && !limited)) continue;
-        if (limited || multiple(t.dims[d]) % vector != 0 || multiple(view.origin[d]) % vector != 0) return true;
+        if (limited || facts_.multiple(t.dims[d]) % vector != 0 || facts_.multiple(view.origin[d]) % vector != 0) return true;
     }
     return false;
 }

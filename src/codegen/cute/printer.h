@@ -11,6 +11,8 @@
 
 #include "codegen/cute/emit_cute.h"
 #include "codegen/cute/layout_text.h"
+#include "codegen/declarations.h"
+#include "device/facts.h"
 #include "ir/ir.h"
 
 namespace tw::codegen::cute {
@@ -37,7 +39,6 @@ private:
     bool failed() const { return problem_.has_value(); }
     void use(const char* helper) { helpers_.insert(helper); }
     void choose_names();
-    void find_scopes();
     void declare_at(const ir::Region& region, std::size_t index);
     void declare_fragment(int f);
     void region(const ir::Region& body);
@@ -55,10 +56,7 @@ private:
 
     // -- integers (integers.cpp)
     std::string expr(const ir::Expr& e, bool wide = false);
-    std::string quotient(const ir::Expr& e, int by);  // e / by. Pre: multiple(e) % by == 0
-    bool non_negative(const ir::Expr& e) const;
-    std::int64_t multiple(const ir::Expr& e) const;  // a number that divides e; 0: e is 0
-    void analyse_variables();
+    std::string quotient(const ir::Expr& e, int by);  // e / by. Pre: facts_.multiple(e) % by == 0
 
     // -- registers (registers.cpp)
     const ir::Distribution& dist(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dist; }
@@ -114,6 +112,7 @@ private:
     std::string launcher();
 
     const ir::Kernel& k_;
+    const device::Facts facts_{k_};
     std::string file_;
     int number_;
     std::string out_;
@@ -125,10 +124,8 @@ private:
     std::set<std::string> helpers_;
     std::string entry_, launcher_;
     std::vector<std::string> size_names_, tensor_names_, scalar_names_, var_names_, fragment_names_, buffer_names_, barrier_names_;
-    std::vector<bool> var_non_negative_, var_declared_;
-    std::vector<int> var_assignments_;
-    std::vector<std::optional<ir::Expr>> var_value_, loop_lo_, loop_step_;
-    std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;
+    std::vector<bool> var_declared_;
+    Declarations declarations_;
     std::map<int, MatrixUse> matrix_;              // by fragment
     std::map<std::string, std::string> products_;  // TiledMMA definitions by name
     std::map<const ir::ElementNode*, std::string> leaf_;
