@@ -83,8 +83,9 @@ def main(arguments=None):
     parser.add_argument("--num-gpus", type=float, default=0)
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--cancel", action="store_true")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args(arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    cut = arguments.index("--") if "--" in arguments else len(arguments)  # after it: the words of one unit's process
+    options, words = parser.parse_args(arguments[:cut]), arguments[cut + 1:]
     try:
         import ray
     except ImportError:
@@ -103,7 +104,7 @@ def main(arguments=None):
         # On the head node, which the cluster cannot lose: the others come and go.
         head = {"node:__internal_head__": 0.001} if ray.cluster_resources().get("node:__internal_head__") else {}
         keeper = ray.remote(Keeper).options(name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, resources=head).remote(
-            options.program, options.words, options.num_gpus, options.jobs)
+            options.program, words, options.num_gpus, options.jobs)
         promise = keeper.work.remote(units)
     else:
         promise = keeper.work.remote([])  # an actor's calls come one after another: this one ends when those before it have

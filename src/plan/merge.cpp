@@ -127,6 +127,8 @@ std::vector<RunDocument> Merge::settled() const {
         std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         for (std::size_t i = 0; i < kept.size(); ++i) {
             if (i > 0) kept[i].second.run.id += "-" + digest_hex(kept[i].first).substr(0, 8);
+            // The result of an earlier merge has it under that name already.
+            if (i > 0 && runs_.count(kept[i].second.run.id)) continue;
             out.push_back(std::move(kept[i].second));
         }
     }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/text.h"
 #include "runtime/session.h"
 #include "runtime/worker.h"
 #include "units/engine.h"
@@ -62,7 +63,8 @@ private:
             const auto ran = runtime::run_program_in_worker(words, limits);
             lock.lock();
             alive_.erase(unit);
-            ends_[unit] = ran.sentence();
+            const std::string said(trim(ran.words));
+            ends_[unit] = ran.sentence() + (said.empty() ? "" : ": " + said.substr(0, said.find('\n')).substr(0, 200));
         }
     }
     EngineOptions o_;

@@ -104,7 +104,8 @@ Result<Manifest> read_manifest(const fs::path& folder) {
     m.command = text_in(j, "command"), m.program = text_in(j, "program"), m.about = part_in(j, "about", json::object());
     const double seconds = number_in(j, "seconds", 600);
     m.seconds = std::isfinite(seconds) && seconds > 0 ? std::min(seconds, 1e6) : 600;
-    for (const auto& [name, digest] : part_in(j, "inputs", json::object()).items()) {
+    const json inputs = part_in(j, "inputs", json::object());
+    for (const auto& [name, digest] : inputs.items()) {
         if (!plain_name(name) || !digest.is_string()) return refused(fmt::format("'{}' is no name of an input", printable(name)));
         m.inputs[name] = digest.get<std::string>();
     }

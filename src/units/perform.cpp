@@ -148,6 +148,7 @@ int perform(const fs::path& folder, std::size_t index, const PerformOptions& o, 
     if (read_result(folder, m, index)) return words = label + ": its result is there", 0;
     fs::remove(result_path, ignored);  // damaged, or of another unit
     json reasons = json::array();
+    std::map<int, std::string> ends;  // of the attempts made here: a full folder does not keep them
     for (;;) {
         json record = {{"host", host_name()}, {"pid", ::getpid()}, {"started", now()}};
         const int number = claim(folder, index, record);
@@ -171,10 +172,10 @@ int perform(const fs::path& folder, std::size_t index, const PerformOptions& o, 
                     break;
                 }
                 done.has_result = wait < 3, done.again = true, done.end = written.error().message;
-                std::this_thread::sleep_for(std::chrono::milliseconds(500 << wait));
+                if (wait < 3) std::this_thread::sleep_for(std::chrono::milliseconds(500 << wait));
             }
         }
-        record["end"] = done.end;
+        record["end"] = ends[number] = done.end;
         if (auto ok = write_file_atomically(folder / "attempts" / fmt::format("{}.{}.json", index, number), dumped(record)); !ok) {
         }  // for people alone
         if (done.has_result) return words = fmt::format("{}: {}", label, done.end), 0;
@@ -186,9 +187,9 @@ int perform(const fs::path& folder, std::size_t index, const PerformOptions& o, 
     if (reasons.empty()) {
         for (int n = 1; n <= kAttempts; ++n) {
             const auto a = read_attempt(folder, index, n);
-            reasons.push_back(a && !a->end.empty()
-                                  ? a->end
-                                  : fmt::format("the attempt on {} never ended: its worker was killed or lost", a ? a->host : "?"));
+            if (ends.count(n)) reasons.push_back(ends[n]);
+            else if (a && !a->end.empty()) reasons.push_back(a->end);
+            else reasons.push_back(fmt::format("the attempt on {} never ended: its worker was killed or lost", a ? a->host : "some node"));
         }
     }
     bool first = false;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """sbatch, squeue, scancel and sacct of a Slurm that is not there: elements of an array are processes of this machine.
 
-Called by the name it is linked under. $FAKE_SLURM is its folder; $FAKE_SLURM/trouble may hold orders:
+Called by the name it is linked under; `fake_slurm.py daemon` starts what is queued. $FAKE_SLURM is its folder; $FAKE_SLURM/trouble may hold orders:
   kill N     the process of element N is killed with -9 soon after its start, the first time
   deaf N     squeue fails N times
 """
@@ -48,25 +48,33 @@ def sbatch():
     for element in elements(options["array"]):
         output = options["output"].replace("%A", str(job)).replace("%a", str(element))
         # The marker holds the process's id while it runs and is gone afterwards: what squeue shows.
-        marker = folder / str(element)
-        marker.write_text("0")
-        subprocess.Popen([sys.executable, __file__, "element", str(folder), str(element), output], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL)
+        (folder / str(element)).write_text("0")
+        (folder / f"output-{element}").write_text(output)
+    (folder / "queued").touch()
     print(job)
 
 
-def element():
-    folder, number, output = pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-    with open(output, "w") as out:
-        process = subprocess.Popen(["/bin/sh", str(folder / "script")], stdout=out, stderr=out, env={**os.environ, "SLURM_ARRAY_TASK_ID": number, "SLURMD_NODENAME": f"fake{int(number) % 2}"})
-        (folder / number).write_text(str(process.pid))
-        trouble = ROOT / f"kill-{number}"
-        if trouble.exists():
-            trouble.unlink()
-            time.sleep(0.15)
-            process.kill()
-        process.wait()
-    (folder / number).unlink(missing_ok=True)
+def daemon():
+    """What is started by sbatch itself would end with it."""
+    running = {}
+    while ROOT.exists():
+        for queued in ROOT.glob("job-*/queued"):
+            for output in queued.parent.glob("output-*"):
+                number = output.name[len("output-"):]
+                out = open(output.read_text(), "w")
+                process = subprocess.Popen(["/bin/sh", str(queued.parent / "script")], stdout=out, stderr=out, start_new_session=True,
+                                           env={**os.environ, "SLURM_ARRAY_TASK_ID": number, "SLURMD_NODENAME": f"fake{int(number) % 2}"})
+                (queued.parent / number).write_text(str(process.pid))
+                trouble = ROOT / f"kill-{number}"
+                if trouble.exists():
+                    trouble.unlink()
+                    time.sleep(0.1)
+                    process.kill()
+                running[process] = queued.parent / number
+            queued.unlink()
+        for process in [p for p in running if p.poll() is not None]:
+            running.pop(process).unlink(missing_ok=True)
+        time.sleep(0.02)
 
 
 def squeue():
@@ -87,4 +95,7 @@ def scancel():
             marker.unlink(missing_ok=True)
 
 
-{"sbatch": sbatch, "squeue": squeue, "scancel": scancel, "sacct": lambda: sys.exit("no accounting")}.get(pathlib.Path(sys.argv[0]).name, element)()
+if len(sys.argv) > 1 and sys.argv[1] == "daemon":
+    daemon()
+else:
+    {"sbatch": sbatch, "squeue": squeue, "scancel": scancel, "sacct": lambda: sys.exit("no accounting")}[pathlib.Path(sys.argv[0]).name]()

@@ -49,7 +49,11 @@ def slurm(tmp_path):
     root.mkdir(), binaries.mkdir()
     for name in ("sbatch", "squeue", "scancel", "sacct"):
         (binaries / name).symlink_to(SOURCE / "tests/units/fake_slurm.py")
-    return {"PATH": f"{binaries}:{os.environ['PATH']}", "FAKE_SLURM": str(root)}
+    variables = {"PATH": f"{binaries}:{os.environ['PATH']}", "FAKE_SLURM": str(root)}
+    daemon = subprocess.Popen([sys.executable, SOURCE / "tests/units/fake_slurm.py", "daemon"], env={**os.environ, **variables})
+    yield variables
+    daemon.kill()
+    daemon.wait()
 
 
 def test_units_are_done_once_and_the_table_is_that_of_the_command(done):
@@ -143,9 +147,9 @@ def slow_folder(tmp_path, seconds):
 def test_a_unit_past_its_limit_is_tried_twice_and_reported(tmp_path):
     ran, folder = slow_folder(tmp_path, 0.5)
     _, said = ran.communicate(timeout=60)
-    assert ran.returncode == 3 and "given up: seeds 5 to 4004: timed out" in said
+    assert ran.returncode == 3 and "given up: seeds 5 to 4004: was stopped at the time limit" in said
     assert attempts(folder) == ["0.1.json", "0.2.json"] and not results(folder)
-    assert "timed out" in json.loads((folder / "failed/0.json").read_text())["reasons"][0]
+    assert "time limit" in json.loads((folder / "failed/0.json").read_text())["reasons"][0]
     # Nothing is left to try: another attempt is refused, and the folder stays as it is.
     assert tilewright(tmp_path, "unit", "units", 0).returncode == 1
     assert attempts(folder) == ["0.1.json", "0.2.json"]
@@ -220,7 +224,7 @@ def test_a_foreign_folder_starts_nothing_of_its_own(tmp_path, what, done):
     kernel = "import os\nos.system('touch owned')\n"
     (folder / "inputs/k.py").write_text(kernel)
     import hashlib
-    manifest = {"schema": "tilewright units 1", "program": program, "command": "x\x1b[31m", "seconds": 5, "inputs": {"k.py": hashlib.sha256(kernel.encode()).hexdigest()},
+    manifest = {"schema": "tilewright units 1", "program": program, "command": "x\x1b[31m", "seconds": 0.5, "inputs": {"k.py": hashlib.sha256(kernel.encode()).hexdigest()},
                 "units": [{"name": "evil", **HOSTILE[what]}], "about": {}}
     (folder / "units.json").write_text(json.dumps(manifest))
     (folder / "jobs.json").write_text(json.dumps({"slurm": ["1; touch owned", -1, {"x": 1}, 3.5]}))
