@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup configure program build demo test test-gpu mutation crosscheck test-clusters bench-targets bench-stages bench-verifier hostile compile-all dist wheel sanitize fuzz format check-format clean
+.PHONY: all setup configure program build demo test test-gpu mutation crosscheck test-clusters bench-targets bench-stages bench-verifier hostile compile-all dist wheel sanitize fuzz format check-format tidy clean
 
 all: build
 
@@ -105,6 +105,10 @@ fuzz: setup
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.h')
+
+# The checks of .clang-tidy over the files that differ from main.
+tidy:
+	clang-tidy --quiet $$(git diff --name-only --diff-filter=d main -- 'src/*.cpp') -- -std=c++20 -Isrc
 
 check-format:
 	clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.h')

@@ -2,7 +2,7 @@
 """What tilewright.ops chooses for a GEMM against the best of all candidates: every file of the dispatch table, every set of constants in its tuned data.
 
     python3 bench/dispatch.py OUT.json [--shapes 60] [--seed 5] [--seconds 150]       needs a GPU
-    python3 bench/dispatch.py OUT.json --merge                                        puts the times of OUT.json into kernels/*.tuned.json; no GPU
+    python3 bench/dispatch.py OUT.json [MORE.json ...] --merge                        puts their times into kernels/*.tuned.json; no GPU
 
 Shapes are drawn from {64, 128, ..., 16384}^3, at most 2^41 multiply-adds. All points of a shape are timed as CUDA graphs in turn; the three best and the chosen one
 once more. ratio = best / chosen.
@@ -86,7 +86,8 @@ def measure(o):
         timed = {p: c for p, c in calls.items() if p not in ("chosen", "torch")}
         first = harness.interleave(timed, rotations=sets, rounds=3, warmup_ms=1.0, target_graph_us=60.0, baseline=next(iter(timed)))
         finalists = sorted(timed, key=lambda p: first[p]["median_us"])[:3]
-        last = harness.interleave({p: calls[p] for p in [*finalists, "chosen", "torch"]}, rotations=sets, rounds=7, warmup_ms=3.0, target_graph_us=200.0, baseline="chosen")
+        share = max(1, min(64, round(200.0 / first[finalists[0]]["median_us"] / sets))) * sets  # calls of a graph, the same for all
+        last = harness.interleave({p: calls[p] for p in [*finalists, "chosen", "torch"]}, rotations=sets, calls_per_graph=share, rounds=7, warmup_ms=3.0, baseline="chosen")
         best = min(finalists, key=lambda p: last[p]["median_us"])
         us = {p: (last[p] if p in last else first[p])["median_us"] for p in timed}
         rows.append({"M": m, "N": n, "K": k, "chosen": [plan.kernel._module.file.rsplit("/", 1)[-1], plan.kernel.name, plan.choice["constants"]], "chosen_us": last["chosen"]["median_us"], "best": list(best),
@@ -107,32 +108,28 @@ def write(out, rows, torch):
 
 
 def merge(o):
-    """The times of every point that is not far behind the best become entries."""
-    with open(o.out, encoding="utf-8") as f:
-        result = json.load(f)
+    """The times of all points become entries, the bad ones too: what is known of a kernel only where it is good makes it look good everywhere. Times of one shape's sizes from other runs go:
+    kernels are compared by them, and times of one run compare best."""
     import ctypes
 
     from tilewright._library import check, library
 
-    files = {}
-    for row in result["rows"]:
-        for file, kernel, constants, us in row["times"]:
-            if us > 1.6 * row["best_us"]:
-                continue
-            entries = files.setdefault(file, [])
-            entries.append({"constants": json.loads(constants), "default_us": us, "gpu": result["gpu"], "kernel": kernel, "sizes": {"M": row["M"], "N": row["N"], "K": row["K"]}, "us": us})
+    files, kernels = {}, set()
+    for result in o.results:
+        with open(result, encoding="utf-8") as f:
+            result = json.load(f)
+        for row in result["rows"]:
+            for file, kernel, constants, us in row["times"]:
+                kernels.add(kernel)
+                files.setdefault(file, []).append({"constants": json.loads(constants), "default_us": us, "gpu": result["gpu"], "kernel": kernel, "sizes": {"M": row["M"], "N": row["N"], "K": row["K"]}, "us": us})
     for file, entries in files.items():
         path = os.path.join(ROOT, "kernels", file)
         handle = ctypes.c_void_p()
         check(library().tw_module_load(json.dumps({"path": path, "tuned": False}).encode(), ctypes.byref(handle)))
         digest = json.loads(library().tw_module_describe(handle).decode())["program"]
         known = tuned(file)
-        if known and known["program"] != digest:
-            known = None
-        old = known["entries"] if known else []
-        key = lambda e: json.dumps([e["kernel"], e["gpu"], e["sizes"], e["constants"]], sort_keys=True)  # noqa: E731
-        new = {key(e) for e in entries}
-        every = [e for e in old if key(e) not in new] + entries
+        old = known["entries"] if known and known["program"] == digest else []
+        every = [e for e in old if e["kernel"] not in kernels or not all(size in SIZES for size in e["sizes"].values())] + entries
         lines = ",\n".join("  " + json.dumps(e, sort_keys=True, separators=(",", ":")) for e in every)
         with open(path[:-3] + ".tuned.json", "w", encoding="utf-8") as f:
             f.write(f'{{\n "schema": "tilewright tuned 2",\n "file": {json.dumps(file)},\n "program": "{digest}",\n "entries": [\n{lines}\n ]\n}}\n')
@@ -141,10 +138,11 @@ def merge(o):
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("out")
+    arguments.add_argument("results", nargs="+", metavar="OUT.json")
     arguments.add_argument("--shapes", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=5)
     arguments.add_argument("--seconds", type=float, default=150)
     arguments.add_argument("--merge", action="store_true")
     given = arguments.parse_args()
+    given.out = given.results[0]
     merge(given) if given.merge else measure(given)

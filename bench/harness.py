@@ -420,10 +420,15 @@ def interleave(functions, rotations, calls_per_graph=None, rounds=30, warmup_ms=
             stream.synchronize()
             count = calls_per_graph
             if count is None:
+                # A graph, not calls: the host's time for a call must not decide how many of them share a graph's own overhead.
+                probe = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(probe, stream=stream):
+                    for i in range(rotations):
+                        fn(i)
                 begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                probe.replay()
                 begin.record(stream)
-                for i in range(rotations):
-                    fn(i)
+                probe.replay()
                 end.record(stream)
                 end.synchronize()
                 once_us = max(0.5, begin.elapsed_time(end) * 1000.0 / rotations)

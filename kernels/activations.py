@@ -6,7 +6,7 @@ N = tw.sizes("N")
 M, H = tw.sizes("M H")
 SQRT_HALF = 0.7071067811865476
 SQRT_2_OVER_PI = 0.7978845608028654
-T = tw.parameters("T")
+T, F = tw.parameters("T F")
 
 @tw.inline
 def relu_of(x):
@@ -33,46 +33,30 @@ def gelu_tanh_of(x):
     return 0.5 * x * (1.0 + tw.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
 
 
-@tw.inline
-def mapped(f, X, Y, BLOCK):
+RELU = tw.record(name="relu", of=relu_of, threads=256)
+SILU = tw.record(name="silu", of=silu_of, threads=128)
+SIGMOID = tw.record(name="sigmoid", of=sigmoid_of, threads=128)
+GELU = tw.record(name="gelu", of=gelu_of, threads=128)
+GELU_TANH = tw.record(name="gelu_tanh", of=gelu_tanh_of, threads=128)
+
+
+@tw.kernel(target="sm_80", name=F.name, computes="Y[i] = F(f32(X[i]))", threads=F.threads, blocks_per_sm=2048 // F.threads)
+def mapped(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), F: tw.each(RELU, SILU, SIGMOID, GELU, GELU_TANH), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
+    """A function of each element, V vectors a thread."""
+    BLOCK = 16 * F.threads * V // T.bytes
     i = tw.grid(tw.cdiv(N, BLOCK)) * BLOCK
     x = tw.load(X[i : i + BLOCK], fill=0.0).to(f32)
-    tw.store(Y[i : i + BLOCK], f(x).to(Y.dtype))
+    tw.store(Y[i : i + BLOCK], F.of(x).to(Y.dtype))
 
 
-@tw.kernel(target="sm_80", computes="Y[i] = relu(f32(X[i]))", threads=256, blocks_per_sm=8)
-def relu(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
-    """max(x, 0), V vectors a thread."""
-    mapped(relu_of, X, Y, 4096 * V // T.bytes)
-
-
-@tw.kernel(target="sm_80", computes="Y[i] = silu(f32(X[i]))", threads=128, blocks_per_sm=16)
-def silu(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
-    """x * sigmoid(x), V vectors a thread."""
-    mapped(silu_of, X, Y, 2048 * V // T.bytes)
-
-
-@tw.kernel(target="sm_80", computes="Y[i] = sigmoid(f32(X[i]))", threads=128, blocks_per_sm=16)
-def sigmoid(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
-    """1 / (1 + exp(-x)), V vectors a thread."""
-    mapped(sigmoid_of, X, Y, 2048 * V // T.bytes)
-
-
-@tw.kernel(target="sm_80", computes="Y[i] = gelu(f32(X[i]))", threads=128, blocks_per_sm=16)
-def gelu(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
-    """The exact form, with erf; V vectors a thread."""
-    mapped(gelu_of, X, Y, 2048 * V // T.bytes)
-
-
-@tw.kernel(target="sm_80", computes="Y[i] = gelu_tanh(f32(X[i]))", threads=128, blocks_per_sm=16)
-def gelu_tanh(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
-    """The form with tanh; V vectors a thread."""
-    mapped(gelu_tanh_of, X, Y, 2048 * V // T.bytes)
-
-
-@tw.kernel(target="sm_80", name="swiglu", computes="Y[m, h in 0:H] = silu(f32(X[m, h])) * f32(X[m, h + H])", threads=256)
-def swiglu_aligned(X: tw.Tensor(T, M, 2 * H), Y: tw.Tensor(T, M, H), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
+@tw.signature(target="sm_80", computes="Y[m, h in 0:H] = silu(f32(X[m, h])) * f32(X[m, h + H])", threads=256)
+def swiglu(X: tw.Tensor(T, M, 2 * H), Y: tw.Tensor(T, M, H), T: tw.each(bf16, f32)):
     """The gated pair: silu of the first half of a row times its second half."""
+
+
+@tw.kernel(swiglu)
+def swiglu_aligned(X, Y, T, V: tw.const(1, 2, 4) = 1):
+    """Halves of whole vectors."""
     tw.assume(H % (16 // T.bytes) == 0)
     BN = 4096 * V // T.bytes
     bh, m = tw.grid(tw.cdiv(H, BN), M)
@@ -82,8 +66,8 @@ def swiglu_aligned(X: tw.Tensor(T, M, 2 * H), Y: tw.Tensor(T, M, H), T: tw.each(
     tw.store(Y[m, h : h + BN], (silu_of(gate) * up).to(Y.dtype))
 
 
-@tw.kernel(target="sm_80", name="swiglu", computes="Y[m, h in 0:H] = silu(f32(X[m, h])) * f32(X[m, h + H])", threads=256)
-def swiglu_any(X: tw.Tensor(T, M, 2 * H), Y: tw.Tensor(T, M, H), T: tw.each(bf16, f32), V: tw.const(2, 4, 8) = 4):
+@tw.kernel(swiglu)
+def swiglu_any(X, Y, T, V: tw.const(2, 4, 8) = 4):
     """Halves of any length, one element a lane."""
     BN = 256 * V
     bh, m = tw.grid(tw.cdiv(H, BN), M)

@@ -54,13 +54,15 @@ def queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, CAUSAL):
             slot = ring.wait()
             tw.wgmma(s, sQ[w * 64 : (w + 1) * 64, :], sK[slot].T, zero=True)
             tw.wgmma(dp, sG[w * 64 : (w + 1) * 64, :], sV[slot].T, zero=True)
+            tw.wgmma_wait(1)  # the sum of the step before is done too, and its slot read
+            ring.release(keep=1)
+            p = tw.exp2(s * (scale * LOG2E) - lse[:, None])  # while dp is made
             tw.wgmma_wait(0)
-            p = tw.exp2(s * (scale * LOG2E) - lse[:, None])
             ds = p * (dp - delta[:, None])
             seen = (tw.coord(s, 1) + i * BN <= tw.coord(s, 0) + row) & (tw.coord(s, 1) + i * BN < T) if CAUSAL else tw.coord(s, 1) < T - i * BN
             tw.wgmma(acc, tw.where(seen, ds, 0.0).to(bf16), sK[slot])
-            tw.wgmma_wait(0)
-            ring.release()
+        tw.wgmma_wait(0)
+        ring.release()
         rows.release()
         tw.store(DQ[b, h, row, 0], (acc * scale).to(bf16))
 
@@ -97,11 +99,12 @@ def keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, CAUSAL)
             slot = ring.wait()
             tw.wgmma(s, sK[w * 64 : (w + 1) * 64, :], sQ[slot].T, zero=True)
             tw.wgmma(dp, sV[w * 64 : (w + 1) * 64, :], sG[slot].T, zero=True)
-            tw.wgmma_wait(0)
+            tw.wgmma_wait(1)
             seen = (tw.coord(s, 0) + row <= tw.coord(s, 1) + i * BQ) & (tw.coord(s, 1) + i * BQ < S) if CAUSAL else tw.coord(s, 1) < S - i * BQ
-            p = tw.where(seen, tw.exp2(s * (scale * LOG2E) - lse[None, :]), 0.0)
-            ds = p * (dp - delta[None, :])
+            p = tw.where(seen, tw.exp2(s * (scale * LOG2E) - lse[None, :]), 0.0)  # while dp is made
             tw.wgmma(dv, p.to(bf16), sG[slot])
+            tw.wgmma_wait(1)
+            ds = p * (dp - delta[None, :])
             tw.wgmma(dk, ds.to(bf16), sQ[slot])
             tw.wgmma_wait(0)
             ring.release()
@@ -110,172 +113,91 @@ def keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, CAUSAL)
         tw.store(DV[b, h, row, 0], dv.to(bf16))
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="attention_gradient_q",
-    computes="""
-        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
-        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
-        DQ[b, h, i, d] = bf16(scale * sum(j, f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
-    """,
-)
-def attention_gradient_q(
-    Q: tw.Tensor(bf16, B, H, S, D),
-    K: tw.Tensor(bf16, B, H, T, D),
-    V: tw.Tensor(bf16, B, H, T, D),
-    DO: tw.Tensor(bf16, B, H, S, D),
-    LSE: tw.Tensor(f32, B, H, S),
-    DELTA: tw.Tensor(f32, B, H, S),
-    DQ: tw.Tensor(bf16, B, H, S, D),
-    scale: tw.scalar(f32, positive=True),
-    W: tw.each(64, 128),
-    BN: tw.const(64, 128) = 64,
-    STAGES: tw.const(2, 3, 4) = 2,
+# What both ways share: the probabilities, and the gradients of the scores.
+GRADIENTS = """
+    let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+    let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
+"""
+DELTAS = "let DELTA[b, h, i] = sum(d, f32(O[b, h, i, d]) * f32(DO[b, h, i, d]))"
+OF_QUERIES = "DQ[b, h, i, d] = bf16(scale * sum(j, f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))"
+OF_KEYS = """
+    DK[b, h, j, d] = bf16(scale * sum(i, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
+    DV[b, h, j, d] = bf16(sum(i, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
+"""
+CAUSAL_OF_QUERIES = "DQ[b, h, i, d] = bf16(scale * sum(j in 0:minimum(T, i + 1), f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))"
+CAUSAL_OF_KEYS = """
+    DK[b, h, j, d] = bf16(scale * sum(i in j:S, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
+    DV[b, h, j, d] = bf16(sum(i in j:S, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
+"""
+
+
+@tw.signature(target="sm_90a")
+def gradient_q(
+    Q: tw.Tensor(bf16, B, H, S, D), K: tw.Tensor(bf16, B, H, T, D), V: tw.Tensor(bf16, B, H, T, D), DO: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S), DELTA: tw.Tensor(f32, B, H, S), DQ: tw.Tensor(bf16, B, H, S, D), scale: tw.scalar(f32, positive=True),
+    W: tw.each(64, 128), BN: tw.const(64, 128) = 64, STAGES: tw.const(2, 3, 4) = 2,
 ):
-    """Every query attends to every key."""
+    """The gradient of the queries."""
     tw.assume(D <= W)
     tw.assume(D % 8 == 0)
+
+
+@tw.signature(target="sm_90a")
+def gradient_kv(
+    Q: tw.Tensor(bf16, B, H, S, D), K: tw.Tensor(bf16, B, H, T, D), V: tw.Tensor(bf16, B, H, T, D), DO: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S), DELTA: tw.Tensor(f32, B, H, S), DK: tw.Tensor(bf16, B, H, T, D), DV: tw.Tensor(bf16, B, H, T, D),
+    scale: tw.scalar(f32, positive=True), W: tw.each(64, 128), BQ: tw.const(64, 128) = 64, STAGES: tw.const(2, 3, 4) = 2,
+):
+    """The gradients of keys and values."""
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+
+
+@tw.kernel(gradient_q, name="attention_gradient_q", computes=GRADIENTS + OF_QUERIES)
+def attention_gradient_q(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES):
+    """Every query attends to every key."""
     queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, 0)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="attention_gradient_kv",
-    computes="""
-        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
-        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
-        DK[b, h, j, d] = bf16(scale * sum(i, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
-        DV[b, h, j, d] = bf16(sum(i, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
-    """,
-)
-def attention_gradient_kv(
-    Q: tw.Tensor(bf16, B, H, S, D),
-    K: tw.Tensor(bf16, B, H, T, D),
-    V: tw.Tensor(bf16, B, H, T, D),
-    DO: tw.Tensor(bf16, B, H, S, D),
-    LSE: tw.Tensor(f32, B, H, S),
-    DELTA: tw.Tensor(f32, B, H, S),
-    DK: tw.Tensor(bf16, B, H, T, D),
-    DV: tw.Tensor(bf16, B, H, T, D),
-    scale: tw.scalar(f32, positive=True),
-    W: tw.each(64, 128),
-    BQ: tw.const(64, 128) = 64,
-    STAGES: tw.const(2, 3, 4) = 2,
-):
+@tw.kernel(gradient_kv, name="attention_gradient_kv", computes=GRADIENTS + OF_KEYS)
+def attention_gradient_kv(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES):
     """Every query attends to every key."""
-    tw.assume(D <= W)
-    tw.assume(D % 8 == 0)
     keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, 0)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="attention_causal_gradient_q",
-    computes="""
-        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
-        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
-        DQ[b, h, i, d] = bf16(scale * sum(j in 0:minimum(T, i + 1), f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
-    """,
-)
-def attention_causal_gradient_q(
-    Q: tw.Tensor(bf16, B, H, S, D),
-    K: tw.Tensor(bf16, B, H, T, D),
-    V: tw.Tensor(bf16, B, H, T, D),
-    DO: tw.Tensor(bf16, B, H, S, D),
-    LSE: tw.Tensor(f32, B, H, S),
-    DELTA: tw.Tensor(f32, B, H, S),
-    DQ: tw.Tensor(bf16, B, H, S, D),
-    scale: tw.scalar(f32, positive=True),
-    W: tw.each(64, 128),
-    BN: tw.const(64, 128) = 64,
-    STAGES: tw.const(2, 3, 4) = 2,
-):
+@tw.kernel(gradient_q, name="attention_causal_gradient_q", computes=GRADIENTS + CAUSAL_OF_QUERIES)
+def attention_causal_gradient_q(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES):
     """Query i attends to keys 0 to i."""
-    tw.assume(D <= W)
-    tw.assume(D % 8 == 0)
     queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, 1)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="attention_causal_gradient_kv",
-    computes="""
-        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
-        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
-        DK[b, h, j, d] = bf16(scale * sum(i in j:S, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
-        DV[b, h, j, d] = bf16(sum(i in j:S, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
-    """,
-)
-def attention_causal_gradient_kv(
-    Q: tw.Tensor(bf16, B, H, S, D),
-    K: tw.Tensor(bf16, B, H, T, D),
-    V: tw.Tensor(bf16, B, H, T, D),
-    DO: tw.Tensor(bf16, B, H, S, D),
-    LSE: tw.Tensor(f32, B, H, S),
-    DELTA: tw.Tensor(f32, B, H, S),
-    DK: tw.Tensor(bf16, B, H, T, D),
-    DV: tw.Tensor(bf16, B, H, T, D),
-    scale: tw.scalar(f32, positive=True),
-    W: tw.each(64, 128),
-    BQ: tw.const(64, 128) = 64,
-    STAGES: tw.const(2, 3, 4) = 2,
-):
+@tw.kernel(gradient_kv, name="attention_causal_gradient_kv", computes=GRADIENTS + CAUSAL_OF_KEYS)
+def attention_causal_gradient_kv(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES):
     """Query i attends to keys 0 to i."""
-    tw.assume(D <= W)
-    tw.assume(D % 8 == 0)
     keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, 1)
 
 
-@tw.program(
-    computes="""
-        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
-        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - sum(d, f32(O[b, h, i, d]) * f32(DO[b, h, i, d])))
-        DQ[b, h, i, d] = bf16(scale * sum(j, f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
-        DK[b, h, j, d] = bf16(scale * sum(i, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
-        DV[b, h, j, d] = bf16(sum(i, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
-    """
-)
-def attention_backward(
-    Q: tw.Tensor(bf16, B, H, S, D),
-    K: tw.Tensor(bf16, B, H, T, D),
-    V: tw.Tensor(bf16, B, H, T, D),
-    O: tw.Tensor(bf16, B, H, S, D),
-    LSE: tw.Tensor(f32, B, H, S),
-    DO: tw.Tensor(bf16, B, H, S, D),
-    DQ: tw.Tensor(bf16, B, H, S, D),
-    DK: tw.Tensor(bf16, B, H, T, D),
-    DV: tw.Tensor(bf16, B, H, T, D),
-    scale: tw.scalar(f32, positive=True),
+@tw.signature()
+def backward(
+    Q: tw.Tensor(bf16, B, H, S, D), K: tw.Tensor(bf16, B, H, T, D), V: tw.Tensor(bf16, B, H, T, D), O: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S), DO: tw.Tensor(bf16, B, H, S, D),
+    DQ: tw.Tensor(bf16, B, H, S, D), DK: tw.Tensor(bf16, B, H, T, D), DV: tw.Tensor(bf16, B, H, T, D), scale: tw.scalar(f32, positive=True),
 ):
     """All three gradients."""
+
+
+@tw.program(backward, name="attention_backward", computes=DELTAS + GRADIENTS + OF_QUERIES + OF_KEYS)
+def attention_backward(Q, K, V, O, LSE, DO, DQ, DK, DV, scale):
+    """Every query attends to every key."""
     DELTA = tw.buffer(f32, B, H, S)
     attention_delta(O, DO, DELTA)
     attention_gradient_q(Q, K, V, DO, LSE, DELTA, DQ, scale)
     attention_gradient_kv(Q, K, V, DO, LSE, DELTA, DK, DV, scale)
 
 
-@tw.program(
-    computes="""
-        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
-        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - sum(d, f32(O[b, h, i, d]) * f32(DO[b, h, i, d])))
-        DQ[b, h, i, d] = bf16(scale * sum(j in 0:minimum(T, i + 1), f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
-        DK[b, h, j, d] = bf16(scale * sum(i in j:S, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
-        DV[b, h, j, d] = bf16(sum(i in j:S, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
-    """
-)
-def attention_causal_backward(
-    Q: tw.Tensor(bf16, B, H, S, D),
-    K: tw.Tensor(bf16, B, H, T, D),
-    V: tw.Tensor(bf16, B, H, T, D),
-    O: tw.Tensor(bf16, B, H, S, D),
-    LSE: tw.Tensor(f32, B, H, S),
-    DO: tw.Tensor(bf16, B, H, S, D),
-    DQ: tw.Tensor(bf16, B, H, S, D),
-    DK: tw.Tensor(bf16, B, H, T, D),
-    DV: tw.Tensor(bf16, B, H, T, D),
-    scale: tw.scalar(f32, positive=True),
-):
-    """The same where query i attends to keys 0 to i."""
+@tw.program(backward, name="attention_causal_backward", computes=DELTAS + GRADIENTS + CAUSAL_OF_QUERIES + CAUSAL_OF_KEYS)
+def attention_causal_backward(Q, K, V, O, LSE, DO, DQ, DK, DV, scale):
+    """Query i attends to keys 0 to i."""
     DELTA = tw.buffer(f32, B, H, S)
     attention_delta(O, DO, DELTA)
     attention_causal_gradient_q(Q, K, V, DO, LSE, DELTA, DQ, scale)

@@ -21,156 +21,156 @@ def seen(s, row, key, CAUSAL):
 
 
 @tw.inline
-def produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, row, tiles, G, BN):
+def produce(a, b, h, row, tiles):
     """Loads the keys of one tile and the query rows, then keys and values in the order of their use, from the last tile of keys to the first."""
-    ks = keys.acquire()
-    tw.tma_load(sK[ks], K[b, h // G, (tiles - 1) * BN, 0], on=keys.full(ks))
-    qs = queries.acquire()  # the rows come second: their slot is the last to be free
-    tw.tma_load(sQ[qs], Q[b, h, row, 0], on=queries.full(qs))
+    ks = a.keys.acquire()
+    tw.tma_load(a.sK[ks], a.K[b, h // a.G, (tiles - 1) * a.BN, 0], on=a.keys.full(ks))
+    qs = a.queries.acquire()  # the rows come second: their slot is the last to be free
+    tw.tma_load(a.sQ[qs], a.Q[b, h, row, 0], on=a.queries.full(qs))
     for i in tw.range(1, tiles):
-        ks = keys.acquire()
-        tw.tma_load(sK[ks], K[b, h // G, (tiles - 1 - i) * BN, 0], on=keys.full(ks))
-        vs = values.acquire()
-        tw.tma_load(sV[vs], V[b, h // G, (tiles - i) * BN, 0], on=values.full(vs))
-    vs = values.acquire()
-    tw.tma_load(sV[vs], V[b, h // G, 0, 0], on=values.full(vs))
+        ks = a.keys.acquire()
+        tw.tma_load(a.sK[ks], a.K[b, h // a.G, (tiles - 1 - i) * a.BN, 0], on=a.keys.full(ks))
+        vs = a.values.acquire()
+        tw.tma_load(a.sV[vs], a.V[b, h // a.G, (tiles - i) * a.BN, 0], on=a.values.full(vs))
+    vs = a.values.acquire()
+    tw.tma_load(a.sV[vs], a.V[b, h // a.G, 0, 0], on=a.values.full(vs))
 
 
 @tw.inline
-def careful(Q, K, V, scale, b, h, row, end, D, G, CAUSAL):
+def careful(a, b, h, row, end):
     """The same 64 rows key by key from global memory, relative to their maximum: right for any scores, and slow."""
-    q = tw.load(Q[b, h, row : row + 64, 0:D], fill=0.0, layout=tw.wgmma_c())
+    q = tw.load(a.Q[b, h, row : row + 64, 0:a.D], fill=0.0, layout=tw.wgmma_c())
     top = tw.full(f32, (64,), float("-inf"))
     for j in tw.range(0, end, unroll=False):
-        s = tw.sum(q.to(f32) * tw.load(K[b, h // G, j, 0:D]).to(f32)[None, :], axis=1)
-        top = tw.maximum(top, tw.where(j <= row + tw.coord(s, 0), s, float("-inf")) if CAUSAL else s)
+        s = tw.sum(q.to(f32) * tw.load(a.K[b, h // a.G, j, 0:a.D]).to(f32)[None, :], axis=1)
+        top = tw.maximum(top, tw.where(j <= row + tw.coord(s, 0), s, float("-inf")) if a.CAUSAL else s)
     total = tw.zeros(f32, (64,))
-    out = tw.zeros(f32, (64, D))
+    out = tw.zeros(f32, (64, a.D))
     for j in tw.range(0, end, unroll=False):
-        s = tw.sum(q.to(f32) * tw.load(K[b, h // G, j, 0:D]).to(f32)[None, :], axis=1)
-        e = tw.exp2((s - top) * scale)
-        if CAUSAL:
+        s = tw.sum(q.to(f32) * tw.load(a.K[b, h // a.G, j, 0:a.D]).to(f32)[None, :], axis=1)
+        e = tw.exp2((s - top) * a.scale)
+        if a.CAUSAL:
             e = tw.where(j <= row + tw.coord(s, 0), e, 0.0)
         total = total + e
-        out = out + e[:, None] * tw.load(V[b, h // G, j, 0:D]).to(f32)[None, :]
+        out = out + e[:, None] * tw.load(a.V[b, h // a.G, j, 0:a.D]).to(f32)[None, :]
     inverse = 1.0 / total
-    return out * inverse[:, None], top * scale + tw.log2(total)
+    return out * inverse[:, None], top * a.scale + tw.log2(total)
 
 
 @tw.inline
-def place(t, columns, G):
+def place(t, columns, a):
     """The t-th of `columns` items of each head: batch, head, item. Blocks of one head are neighbours, so that its keys and values stay in L2."""
-    return t // (columns * (HK * G)), t // columns % (HK * G), t % columns
+    return t // (columns * (HK * a.G)), t // columns % (HK * a.G), t % columns
 
 
 @tw.inline
-def rising(t, n, D, G):
+def rising(t, n, a):
     """Causal: sections of heads whose keys and values have 32 MiB and stay in L2. In a section, tiles of even number from short to long, then those of odd number
     from long to short: dealt out to the blocks in turn, all get about the same amount of work."""
-    section = tw.min(tw.max(1, 2**23 // D // T) * G, B * (HK * G))
+    section = tw.min(tw.max(1, 2**23 // a.D // T) * a.G, B * (HK * a.G))
     first = t // (section * n) * section
-    heads = tw.min(section, B * (HK * G) - first)
+    heads = tw.min(section, B * (HK * a.G) - first)
     k = (t - first * n) // heads
     head = first + (t - first * n) % heads
-    return head // (HK * G), head % (HK * G), tw.min(2 * k, 2 * (n - k) - 1)
+    return head // (HK * a.G), head % (HK * a.G), tw.min(2 * k, 2 * (n - k) - 1)
 
 
 @tw.inline
-def key_tiles(bq, C, BN, CAUSAL, DIAGONAL):
-    return (bq + 1) * (64 * C // BN) if DIAGONAL else tw.min(tw.cdiv((bq + 1) * (64 * C), BN), tw.cdiv(T, BN)) if CAUSAL else tw.cdiv(T, BN)
+def key_tiles(bq, a):
+    return (bq + 1) * (64 * a.C // a.BN) if a.DIAGONAL else tw.min(tw.cdiv((bq + 1) * (64 * a.C), a.BN), tw.cdiv(T, a.BN)) if a.CAUSAL else tw.cdiv(T, a.BN)
 
 
 @tw.inline
-def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL):
-    for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-        b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
-        produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, CAUSAL, DIAGONAL), G, BN)
+def produce_all(a):
+    for t in tw.persistent(tw.cdiv(S, 64 * a.C) * (HK * a.G) * B):
+        b, h, bq = rising(t, tw.cdiv(S, 64 * a.C), a) if a.CAUSAL else place(t, tw.cdiv(S, 64 * a.C), a)
+        produce(a, b, h, bq * (64 * a.C), key_tiles(bq, a))
 
 
 @tw.inline
-def finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT):
+def finish(a, out, mark, total, b, h, row):
     """Divides by the sums and stores."""
     inverse = 1.0 / total
     lse = mark + tw.log2(total)
     # A probability may have left its type, or its sums with values a float (a NaN is not below anything).
-    lost = (((total > 1.0e30) | (total < 1.0e-30))[:, None] | ~(tw.abs(out) < 1.0e37)) if DT == bf16 else total > 3.0e4
+    lost = (((total > 1.0e30) | (total < 1.0e-30))[:, None] | ~(tw.abs(out) < 1.0e37)) if a.DT == bf16 else total > 3.0e4
     out = out * inverse[:, None]
-    if STAY:
+    if a.STAY:
         if tw.any(lost):
-            out, lse = careful(Q, K, V, scale, b, h, row, tw.min(T, row + 64) if CAUSAL else T, D, G, CAUSAL)
-    tw.store(O[b, h, row, 0], out.to(DT))
-    tw.store(LSE[b, h, row : row + 64], lse * LN2)
+            out, lse = careful(a, b, h, row, tw.min(T, row + 64) if a.CAUSAL else T)
+    tw.store(a.O[b, h, row, 0], out.to(a.DT))
+    tw.store(a.LSE[b, h, row : row + 64], lse * LN2)
 
 
 @tw.inline
-def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
+def consume_all(a, w):
     """64 rows of every tile. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
     of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made."""
-    diagonal = CAUSAL and BN < 64 * C  # it crosses more than the last key tile
-    out = tw.zeros(f32, (64, D))
-    s = tw.zeros(f32, (64, BN))
-    p = tw.zeros(DT, (64, BN))
+    diagonal = a.CAUSAL and a.BN < 64 * a.C  # it crosses more than the last key tile
+    out = tw.zeros(f32, (64, a.D))
+    s = tw.zeros(f32, (64, a.BN))
+    p = tw.zeros(a.DT, (64, a.BN))
     mark = tw.zeros(f32, (64,))
     total = tw.zeros(f32, (64,))
-    for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-        b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
-        row = bq * (64 * C) + w * 64
-        tiles = key_tiles(bq, C, BN, CAUSAL, 0)
-        qs = queries.wait()
-        ks = keys.wait()
-        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+    for t in tw.persistent(tw.cdiv(S, 64 * a.C) * (HK * a.G) * B):
+        b, h, bq = rising(t, tw.cdiv(S, 64 * a.C), a) if a.CAUSAL else place(t, tw.cdiv(S, 64 * a.C), a)
+        row = bq * (64 * a.C) + w * 64
+        tiles = key_tiles(bq, a)
+        qs = a.queries.wait()
+        ks = a.keys.wait()
+        tw.wgmma(s, a.sQ[qs, w * 64 : (w + 1) * 64, :], a.sK[ks].T, zero=True)
         tw.wgmma_wait(0)
-        if STAY and DT == bf16:
+        if a.STAY and a.DT == bf16:
             top = tw.max(s, axis=1)  # of keys that a row does not see too: it may see none of this tile
         else:
-            top = tw.max(tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), s, float("-inf")), axis=1)
-        first_mark = mark_of(top, scale)
-        e = tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), tw.exp2(s * scale - first_mark[:, None]), 0.0)
+            top = tw.max(tw.where(seen(s, row, (tiles - 1) * a.BN, a.CAUSAL), s, float("-inf")), axis=1)
+        first_mark = mark_of(top, a.scale)
+        e = tw.where(seen(s, row, (tiles - 1) * a.BN, a.CAUSAL), tw.exp2(s * a.scale - first_mark[:, None]), 0.0)
         first_total = tw.sum(e, axis=1)
-        keys.release()
-        p = e.to(DT)
-        out = tw.zeros(f32, (64, D))
+        a.keys.release()
+        p = e.to(a.DT)
+        out = tw.zeros(f32, (64, a.D))
         mark = first_mark
         total = first_total
         for i in tw.range(1, tiles):
-            ks = keys.wait()
-            tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
-            vs = values.wait()
-            tw.wgmma(out, p, sV[vs])
+            ks = a.keys.wait()
+            tw.wgmma(s, a.sQ[qs, w * 64 : (w + 1) * 64, :], a.sK[ks].T, zero=True)
+            vs = a.values.wait()
+            tw.wgmma(out, p, a.sV[vs])
             tw.wgmma_wait(1)
-            if QSTAGES == 1 and i == tiles - 1:
-                queries.release()  # a step before the end: the rows of the next tile come meanwhile
-            if STAY:
-                e = tw.exp2(s * scale - mark[:, None])
+            if a.QSTAGES == 1 and i == tiles - 1:
+                a.queries.release()  # a step before the end: the rows of the next tile come meanwhile
+            if a.STAY:
+                e = tw.exp2(s * a.scale - mark[:, None])
             else:
                 highest = tw.max(s, axis=1)
                 if diagonal:
-                    if (tiles - i) * BN > tw.min(T, row + 1):
-                        highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), s, float("-inf")), axis=1)
+                    if (tiles - i) * a.BN > tw.min(T, row + 1):
+                        highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * a.BN, a.CAUSAL), s, float("-inf")), axis=1)
                 next_top = tw.maximum(top, highest)
-                mark = mark_of(next_top, scale)
-                e = tw.exp2(s * scale - mark[:, None])
-                alpha = tw.exp2(mark_of(top, scale) - mark)
+                mark = mark_of(next_top, a.scale)
+                e = tw.exp2(s * a.scale - mark[:, None])
+                alpha = tw.exp2(mark_of(top, a.scale) - mark)
                 top = next_top
                 total = total * alpha
             if diagonal:
-                if (tiles - i) * BN > tw.min(T, row + 1):
-                    e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
+                if (tiles - i) * a.BN > tw.min(T, row + 1):
+                    e = tw.where(seen(s, row, (tiles - 1 - i) * a.BN, a.CAUSAL), e, 0.0)
             total = total + tw.sum(e, axis=1)
-            keys.release()  # after the sums: the exponentials end before the wait for the values begins
+            a.keys.release()  # after the sums: the exponentials end before the wait for the values begins
             tw.wgmma_wait(0)
-            values.release()
-            if not STAY:
+            a.values.release()
+            if not a.STAY:
                 out = out * alpha[:, None]
-            p = e.to(DT)
-        queries.release()
-        if not STAY:
-            mark = mark_of(top, scale)
-        vs = values.wait()
-        tw.wgmma(out, p, sV[vs])
+            p = e.to(a.DT)
+        a.queries.release()
+        if not a.STAY:
+            mark = mark_of(top, a.scale)
+        vs = a.values.wait()
+        tw.wgmma(out, p, a.sV[vs])
         tw.wgmma_wait(0)
-        values.release()
-        finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT)
+        a.values.release()
+        finish(a, out, mark, total, b, h, row)
 
 
 @tw.inline
@@ -180,119 +180,112 @@ def below(s, row, key):
 
 
 @tw.inline
-def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, TURNS, STAY, DT):
+def consume_diagonal(a, w):
     """64 rows of every tile, causal, where T >= S and the 64 C rows of a tile meet the diagonal in whole key tiles. Those come first, one by one: a consumer
     passes over those behind all its rows, and the loop over the key tiles before the diagonal has no mask in it."""
-    WIDTH = 64 * C // BN  # key tiles across the diagonal
+    WIDTH = 64 * a.C // a.BN  # key tiles across the diagonal
     group = tw.named_barrier(1 + w, 128)  # a slot that no product reads is given back when all four warps have seen it full
     turn = tw.named_barrier(4 + w, 256)  # this consumer's turn, and that of the next
-    after = tw.named_barrier(4 + (w + 1) % C, 256)
-    out = tw.zeros(f32, (64, D))
-    s = tw.zeros(f32, (64, BN))
-    p = tw.zeros(DT, (64, BN))
+    after = tw.named_barrier(4 + (w + 1) % a.C, 256)
+    out = tw.zeros(f32, (64, a.D))
+    s = tw.zeros(f32, (64, a.BN))
+    p = tw.zeros(a.DT, (64, a.BN))
     top = tw.zeros(f32, (64,))
     mark = tw.zeros(f32, (64,))
     total = tw.zeros(f32, (64,))
-    for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-        b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G)
-        row = bq * (64 * C) + w * 64
-        tiles = key_tiles(bq, C, BN, 1, 1)
-        out = tw.zeros(f32, (64, D))
-        p = tw.zeros(DT, (64, BN))
+    for t in tw.persistent(tw.cdiv(S, 64 * a.C) * (HK * a.G) * B):
+        b, h, bq = rising(t, tw.cdiv(S, 64 * a.C), a)
+        row = bq * (64 * a.C) + w * 64
+        tiles = key_tiles(bq, a)
+        out = tw.zeros(f32, (64, a.D))
+        p = tw.zeros(a.DT, (64, a.BN))
         top = tw.full(f32, (64,), float("-inf"))
         total = tw.zeros(f32, (64,))
-        qs = queries.wait()
+        qs = a.queries.wait()
         for j in tw.unroll(WIDTH):
-            key = (tiles - 1 - j) * BN
-            ks = keys.wait()
-            if (WIDTH - 1 - j) * BN < w * 64 + 64:
-                tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+            key = (tiles - 1 - j) * a.BN
+            ks = a.keys.wait()
+            if (WIDTH - 1 - j) * a.BN < w * 64 + 64:
+                tw.wgmma(s, a.sQ[qs, w * 64 : (w + 1) * 64, :], a.sK[ks].T, zero=True)
                 if j == 0:
                     tw.wgmma_wait(0)
                 else:
-                    vs = values.wait()
-                    if (WIDTH - j) * BN < w * 64 + 64:  # the key tile before was one of this consumer's
-                        tw.wgmma(out, p, sV[vs])
+                    vs = a.values.wait()
+                    if (WIDTH - j) * a.BN < w * 64 + 64:  # the key tile before was one of this consumer's
+                        tw.wgmma(out, p, a.sV[vs])
                         tw.wgmma_wait(1)
                     else:
                         tw.wgmma_wait(0)
                         group.sync()
-                if j == 0 or STAY:
-                    if j == 0 or (WIDTH - j) * BN >= w * 64 + 64:
+                if j == 0 or a.STAY:
+                    if j == 0 or (WIDTH - j) * a.BN >= w * 64 + 64:
                         # A bf16 reference that stays is of keys that a row does not see too: it may see none of this tile.
-                        top = tw.max(s, axis=1) if STAY and DT == bf16 else tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1)
-                        mark = mark_of(top, scale)
+                        top = tw.max(s, axis=1) if a.STAY and a.DT == bf16 else tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1)
+                        mark = mark_of(top, a.scale)
                 else:
                     next_top = tw.maximum(top, tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1))
-                    mark = mark_of(next_top, scale)
-                    alpha = tw.exp2(mark_of(top, scale) - mark)
+                    mark = mark_of(next_top, a.scale)
+                    alpha = tw.exp2(mark_of(top, a.scale) - mark)
                     top = next_top
                     total = total * alpha
-                e = tw.where(below(s, row, key), tw.exp2(s * scale - mark[:, None]), 0.0)
+                e = tw.where(below(s, row, key), tw.exp2(s * a.scale - mark[:, None]), 0.0)
                 total = total + tw.sum(e, axis=1)
-                keys.release()
+                a.keys.release()
                 if j > 0:
                     tw.wgmma_wait(0)
-                    values.release()
-                    if not STAY:
+                    a.values.release()
+                    if not a.STAY:
                         out = out * alpha[:, None]
-                p = e.to(DT)
+                p = e.to(a.DT)
             else:
                 if j > 0:
-                    vs = values.wait()
+                    vs = a.values.wait()
                 group.sync()
-                keys.release()
+                a.keys.release()
                 if j > 0:
-                    values.release()
+                    a.values.release()
         for i in tw.range(WIDTH, tiles):
-            ks = keys.wait()
-            if TURNS and (w > 0 or i > WIDTH):
+            ks = a.keys.wait()
+            if a.TURNS and (w > 0 or i > WIDTH):
                 turn.sync()
-            tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
-            vs = values.wait()
-            tw.wgmma(out, p, sV[vs])
-            if TURNS and (w < C - 1 or i < tiles - 1):
+            tw.wgmma(s, a.sQ[qs, w * 64 : (w + 1) * 64, :], a.sK[ks].T, zero=True)
+            vs = a.values.wait()
+            tw.wgmma(out, p, a.sV[vs])
+            if a.TURNS and (w < a.C - 1 or i < tiles - 1):
                 after.arrive()
             tw.wgmma_wait(1)
-            if QSTAGES == 1 and i == tiles - 1:
-                queries.release()
-            if STAY:
-                e = tw.exp2(s * scale - mark[:, None])
+            if a.QSTAGES == 1 and i == tiles - 1:
+                a.queries.release()
+            if a.STAY:
+                e = tw.exp2(s * a.scale - mark[:, None])
             else:
                 next_top = tw.maximum(top, tw.max(s, axis=1))
-                mark = mark_of(next_top, scale)
-                e = tw.exp2(s * scale - mark[:, None])
-                alpha = tw.exp2(mark_of(top, scale) - mark)
+                mark = mark_of(next_top, a.scale)
+                e = tw.exp2(s * a.scale - mark[:, None])
+                alpha = tw.exp2(mark_of(top, a.scale) - mark)
                 top = next_top
                 total = total * alpha
             total = total + tw.sum(e, axis=1)
-            keys.release()
+            a.keys.release()
             tw.wgmma_wait(0)
-            values.release()
-            if not STAY:
+            a.values.release()
+            if not a.STAY:
                 out = out * alpha[:, None]
-            p = e.to(DT)
-        queries.release()
-        if not STAY:
-            mark = mark_of(top, scale)
-        vs = values.wait()
-        tw.wgmma(out, p, sV[vs])
+            p = e.to(a.DT)
+        a.queries.release()
+        if not a.STAY:
+            mark = mark_of(top, a.scale)
+        vs = a.values.wait()
+        tw.wgmma(out, p, a.sV[vs])
         tw.wgmma_wait(0)
-        values.release()
-        finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, 1, STAY, DT)
+        a.values.release()
+        finish(a, out, mark, total, b, h, row)
 
 
 @tw.inline
-def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, TURNS, STAY, DT):
-    if DIAGONAL:
-        consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, TURNS, STAY, DT)
-    else:
-        consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT)
-
-
-@tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, TURNS, STAY, DT):
+def attend(given):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
+    DT, D, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL = given.DT, given.D, given.C, given.BN, given.STAGES, given.QSTAGES, given.CAUSAL, given.DIAGONAL
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
     sV = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -301,32 +294,23 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONA
     values = tw.pipeline(STAGES, consumers=C)
     # A reference that stays is the maximum of the first key tile. bf16 has the range of f32, so that scores of keys that a row does not see may take
     # part; f16 has little room above its reference and none below. At D = 256 the careful way would need more registers than there are.
-    stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL or DIAGONAL and BN == 64)
+    stay = given.STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL or DIAGONAL and BN == 64)
+    a = tw.record(given, STAY=stay, sQ=sQ, sK=sK, sV=sV, queries=queries, keys=keys, values=values)
+    consume = consume_diagonal if DIAGONAL else consume_all
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
-        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL)
+        produce_all(a)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, TURNS, stay, DT)
+            consume(a, w)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, TURNS, stay, DT)
+            consume(a, w)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="attention",
-    computes="""
-        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
-        O[b, h, i, d] = DT(sum(j, f32(DT(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j, exp(s[b, h, i, j])))
-        LSE[b, h, i] = logsumexp(j, s[b, h, i, j])
-    """,
-)
-def attention(
-    Q: tw.Tensor(DT, B, HK * G, S, D),
-    K: tw.Tensor(DT, B, HK, T, D),
-    V: tw.Tensor(DT, B, HK, T, D),
-    O: tw.Tensor(DT, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
+@tw.signature(target="sm_90a")
+def forward(
+    Q: tw.Tensor(DT, B, HK * G, S, D), K: tw.Tensor(DT, B, HK, T, D), V: tw.Tensor(DT, B, HK, T, D),
+    O: tw.Tensor(DT, B, HK * G, S, D), LSE: tw.Tensor(f32, B, HK * G, S),
     scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
     DT: tw.each(bf16, f16),
     D: tw.const(64, 128, 256) = 128,
@@ -337,13 +321,26 @@ def attention(
     QSTAGES: tw.const(1, 2) = 2,
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
-    """Every query attends to every key."""
+    """Flash attention forward."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, 0, STAY, DT)
 
 
 @tw.kernel(
-    target="sm_90a",
+    forward,
+    name="attention",
+    computes="""
+        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
+        O[b, h, i, d] = DT(sum(j, f32(DT(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j, exp(s[b, h, i, j])))
+        LSE[b, h, i] = logsumexp(j, s[b, h, i, j])
+    """,
+)
+def attention(Q, K, V, O, LSE, scale, DT, D, G, C, BN, STAGES, QSTAGES, STAY):
+    """Every query attends to every key."""
+    attend(tw.record(Q=Q, K=K, V=V, O=O, LSE=LSE, scale=scale, DT=DT, D=D, G=G, C=C, BN=BN, STAGES=STAGES, QSTAGES=QSTAGES, STAY=STAY, CAUSAL=0, DIAGONAL=0))
+
+
+@tw.kernel(
+    forward,
     name="attention_causal",
     computes="""
         let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
@@ -352,26 +349,15 @@ def attention(
     """,
 )
 def attention_causal(
-    Q: tw.Tensor(DT, B, HK * G, S, D),
-    K: tw.Tensor(DT, B, HK, T, D),
-    V: tw.Tensor(DT, B, HK, T, D),
-    O: tw.Tensor(DT, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
-    DT: tw.each(bf16, f16),
+    Q, K, V, O, LSE, scale, DT,
     DIAGONAL: tw.each(1, 0),  # as many keys as queries or more: every row meets the diagonal
-    D: tw.const(64, 128, 256) = 128,
-    G: tw.const(1, 2, 4, 8) = 1,
-    C: tw.const(2, 3) = 2,
-    BN: tw.const(64, 80, 96, 112, 128) = 128,
-    STAGES: tw.const(2, 3, 4) = 2,
-    QSTAGES: tw.const(1, 2) = 2,
+    D, G, C, BN, STAGES, QSTAGES, STAY,
     TURNS: tw.const(0, 1) = 0,  # before the diagonal, consumers issue their products one after another
-    STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
     """Query i attends to keys 0 to i."""
-    tw.assume(T >= 1)
     if DIAGONAL:
         tw.assume(S <= T)
     # Where T < S may be, a diagonal across several tiles of 64 keys is not proved: 80.
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and 64 * C % BN == 0, TURNS, STAY, DT)
+    tile = BN if DIAGONAL or BN > 64 else 80
+    whole = DIAGONAL and 64 * C % BN == 0
+    attend(tw.record(Q=Q, K=K, V=V, O=O, LSE=LSE, scale=scale, DT=DT, D=D, G=G, C=C, BN=tile, STAGES=STAGES, QSTAGES=QSTAGES, STAY=STAY, CAUSAL=1, DIAGONAL=whole, TURNS=TURNS))

@@ -25,17 +25,17 @@ def falling(x, scale, extra, h, distance):
 
 
 @tw.inline
-def step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, MASKED):
+def step(a, out, x, top, total, i, row, w, h, MASKED):
     """The scores of one key tile, and its values added to what the rows have; MASKED: some rows do not see some of its keys."""
-    ks = keys.wait()
-    tw.wgmma(x, sQ[w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+    ks = a.keys.wait()
+    tw.wgmma(x, a.sQ[w * 64 : (w + 1) * 64, :], a.sK[ks].T, zero=True)
     tw.wgmma_wait(0)
-    keys.release()
-    y = score(x, scale, extra, h, tw.coord(x, 1) + i * BN - (tw.coord(x, 0) + row))
+    a.keys.release()
+    y = a.score(x, a.scale, a.extra, h, tw.coord(x, 1) + i * a.BN - (tw.coord(x, 0) + row))
     if MASKED:
-        seen = (tw.coord(x, 1) + i * BN <= tw.coord(x, 0) + row) & (tw.coord(x, 1) + i * BN < T)
-        if WINDOW:
-            seen = seen & (tw.coord(x, 1) + i * BN > tw.coord(x, 0) + row - W)
+        seen = (tw.coord(x, 1) + i * a.BN <= tw.coord(x, 0) + row) & (tw.coord(x, 1) + i * a.BN < T)
+        if a.WINDOW:
+            seen = seen & (tw.coord(x, 1) + i * a.BN > tw.coord(x, 0) + row - a.W)
         new_top = tw.maximum(top, tw.max(tw.where(seen, y, float("-inf")), axis=1))
     else:
         new_top = tw.maximum(top, tw.max(y, axis=1))
@@ -46,22 +46,24 @@ def step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extr
     alpha = tw.exp2(tw.maximum(top, -1.0e30) - new_mark)
     total = total * alpha + tw.sum(e, axis=1)
     out = out * alpha[:, None]
-    vs = values.wait()
-    tw.wgmma(out, e.to(bf16), sV[vs])
+    vs = a.values.wait()
+    tw.wgmma(out, e.to(bf16), a.sV[vs])
     tw.wgmma_wait(0)
-    values.release()
+    a.values.release()
     return out, new_top, total
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, extra, W, score, D, G, BN, STAGES, WINDOW):
+def attend(Q, K, V, O, LSE, scale, D, G, BN, STAGES, score, extra=0, W=0):
     """A block has 128 query rows: one thread loads, two warpgroups of 64 rows compute. It goes through the key tiles that its rows see, from the first to the last."""
+    WINDOW = W > 0
     sQ = tw.shared(bf16, (128, D), swizzle=128)
     sK = tw.shared(bf16, (STAGES, BN, D), swizzle=128)
     sV = tw.shared(bf16, (STAGES, BN, D), swizzle=128)
     queries = tw.pipeline(1, consumers=2)
     keys = tw.pipeline(STAGES, consumers=2)
     values = tw.pipeline(STAGES, consumers=2)
+    a = tw.record(sQ=sQ, sK=sK, sV=sV, keys=keys, values=values, scale=scale, extra=extra, W=W, score=score, BN=BN, WINDOW=WINDOW)
     bq, h, b = tw.grid(tw.cdiv(S, 128), HK * G, B)
     first = tw.max(0, bq * 128 - W + 1) // BN if WINDOW else 0
     end = tw.cdiv(tw.min(T, bq * 128 + 128), BN)
@@ -84,22 +86,39 @@ def attend(Q, K, V, O, LSE, scale, extra, W, score, D, G, BN, STAGES, WINDOW):
             whole = tw.max(first, tw.min(tw.cdiv(row + 64 - W, BN), end)) if WINDOW else 0  # from here on no row's window begins
             last = tw.max(whole, tw.min((row + 1) // BN, end))  # and up to here none of them ends
             for i in tw.range(first, whole):
-                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 1)
+                out, top, total = step(a, out, x, top, total, i, row, w, h, 1)
             for i in tw.range(whole, last):
-                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 0)
+                out, top, total = step(a, out, x, top, total, i, row, w, h, 0)
             for i in tw.range(last, end):
-                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 1)
+                out, top, total = step(a, out, x, top, total, i, row, w, h, 1)
         else:
             for i in tw.range(first, end):
-                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 1)
+                out, top, total = step(a, out, x, top, total, i, row, w, h, 1)
         queries.release()
         inverse = 1.0 / total
         tw.store(O[b, h, row, 0], (out * inverse[:, None]).to(bf16))
         tw.store(LSE[b, h, row : row + 64], (tw.maximum(top, -1.0e30) + tw.log2(total)) * LN2)
 
 
+CAUSAL = """
+    O[b, h, i, d] = bf16(sum(j in 0:minimum(T, i + 1), f32(bf16(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
+    LSE[b, h, i] = logsumexp(j in 0:minimum(T, i + 1), s[b, h, i, j])
+"""
+
+
+@tw.signature(target="sm_90a")
+def forward(
+    Q: tw.Tensor(bf16, B, HK * G, S, D), K: tw.Tensor(bf16, B, HK, T, D), V: tw.Tensor(bf16, B, HK, T, D),
+    O: tw.Tensor(bf16, B, HK * G, S, D), LSE: tw.Tensor(f32, B, HK * G, S),
+    scale: tw.scalar(f32, positive=True),  # softmax scale; times log2(e) where scores are not capped
+    D: tw.const(64, 128) = 128, G: tw.const(1, 2, 4, 8) = 1, BN: tw.const(64, 128) = 128, STAGES: tw.const(2, 3) = 2,
+):
+    """Queries and keys of one sequence."""
+    tw.assume(S <= T)
+
+
 @tw.kernel(
-    target="sm_90a",
+    forward,
     name="attention_window",
     computes="""
         let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
@@ -107,76 +126,25 @@ def attend(Q, K, V, O, LSE, scale, extra, W, score, D, G, BN, STAGES, WINDOW):
         LSE[b, h, i] = logsumexp(j in maximum(0, i - W + 1):minimum(T, i + 1), s[b, h, i, j])
     """,
 )
-def attention_window(
-    Q: tw.Tensor(bf16, B, HK * G, S, D),
-    K: tw.Tensor(bf16, B, HK, T, D),
-    V: tw.Tensor(bf16, B, HK, T, D),
-    O: tw.Tensor(bf16, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
-    W: tw.const(128, 512, 1024, 2048, 4096) = 1024,
-    D: tw.const(64, 128) = 128,
-    G: tw.const(1, 2, 4, 8) = 1,
-    BN: tw.const(64, 128) = 128,
-    STAGES: tw.const(2, 3) = 2,
-):
+def attention_window(Q, K, V, O, LSE, scale, D, G, BN, STAGES, W: tw.const(128, 512, 1024, 2048, 4096) = 1024):
     """Query i attends to keys i - W + 1 to i."""
-    tw.assume(S <= T)
-    attend(Q, K, V, O, LSE, scale, 0, W, plain, D, G, BN, STAGES, 1)
+    attend(Q, K, V, O, LSE, scale, D, G, BN, STAGES, plain, W=W)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="attention_softcap",
-    computes="""
-        let s[b, h, i, j] = cap * tanh(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d])) / cap)
-        O[b, h, i, d] = bf16(sum(j in 0:minimum(T, i + 1), f32(bf16(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
-        LSE[b, h, i] = logsumexp(j in 0:minimum(T, i + 1), s[b, h, i, j])
-    """,
-)
-def attention_softcap(
-    Q: tw.Tensor(bf16, B, HK * G, S, D),
-    K: tw.Tensor(bf16, B, HK, T, D),
-    V: tw.Tensor(bf16, B, HK, T, D),
-    O: tw.Tensor(bf16, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32, positive=True),  # softmax scale
-    cap: tw.scalar(f32, positive=True),
-    D: tw.const(64, 128) = 128,
-    G: tw.const(1, 2, 4, 8) = 1,
-    BN: tw.const(64, 128) = 128,
-    STAGES: tw.const(2, 3) = 2,
-):
+@tw.kernel(forward, name="attention_softcap", computes="let s[b, h, i, j] = cap * tanh(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d])) / cap)" + CAUSAL)
+def attention_softcap(Q, K, V, O, LSE, scale, cap: tw.scalar(f32, positive=True), D, G, BN, STAGES):
     """Causal; scores are bent so that none leaves -cap to cap."""
-    tw.assume(S <= T)
-    attend(Q, K, V, O, LSE, scale, cap, 0, capped, D, G, BN, STAGES, 0)
+    attend(Q, K, V, O, LSE, scale, D, G, BN, STAGES, capped, extra=cap)
 
 
 @tw.kernel(
-    target="sm_90a",
+    forward,
     name="attention_alibi",
-    computes="""
-        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d])) + slope[h] * f32(j - i)
-        O[b, h, i, d] = bf16(sum(j in 0:minimum(T, i + 1), f32(bf16(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
-        LSE[b, h, i] = logsumexp(j in 0:minimum(T, i + 1), s[b, h, i, j])
-    """,
+    computes="let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d])) + slope[h] * f32(j - i)" + CAUSAL,
 )
-def attention_alibi(
-    Q: tw.Tensor(bf16, B, HK * G, S, D),
-    K: tw.Tensor(bf16, B, HK, T, D),
-    V: tw.Tensor(bf16, B, HK, T, D),
-    slope: tw.Tensor(f32, HK * G),
-    O: tw.Tensor(bf16, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
-    D: tw.const(64, 128) = 128,
-    G: tw.const(1, 2, 4, 8) = 1,
-    BN: tw.const(64, 128) = 128,
-    STAGES: tw.const(2, 3) = 2,
-):
+def attention_alibi(Q, K, V, slope: tw.Tensor(f32, HK * G), O, LSE, scale, D, G, BN, STAGES):
     """Causal; a key counts slope less for each place that it lies before the query."""
-    tw.assume(S <= T)
-    attend(Q, K, V, O, LSE, scale, slope, 0, falling, D, G, BN, STAGES, 0)
+    attend(Q, K, V, O, LSE, scale, D, G, BN, STAGES, falling, extra=slope)
 
 
 @tw.kernel(

@@ -98,11 +98,13 @@ def logsumexp_of(state, C):
     return top + tw.log2(total) * LN2
 
 
-@tw.kernel(
-    target="sm_80", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=tw.min(1024, tw.max(128, BYTES // 64)),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BYTES // 64)),
-)
-def logsumexp_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)):
+@tw.signature(computes="S[m] = logsumexp(n, f32(X[m, n]))")
+def logsumexp(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32)):
+    """The logarithm of the sum of e to each element of a row."""
+
+
+@tw.kernel(logsumexp, target="sm_80", threads=tw.min(1024, tw.max(128, BYTES // 64)), blocks_per_sm=tw.max(1, 1024 // tw.max(128, BYTES // 64)))
+def logsumexp_short(X, S, T, BYTES: tw.each(512, 2048, 8192, 16384, 32768)):
     """Rows of up to BYTES bytes of whole vectors in registers, four vectors a thread."""
     BN = BYTES // T.bytes
     BM = tw.max(1, 8192 // BYTES)
@@ -113,16 +115,16 @@ def logsumexp_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, 
     tw.store(S[m], logsumexp_rows(x).to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, blocks_per_sm=2)
-def logsumexp_lanes(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(f32)):
+@tw.kernel(logsumexp, target="sm_90a", threads=512, blocks_per_sm=2)
+def logsumexp_lanes(X, S, T: tw.each(f32)):
     """Longer rows of whole vectors of fp32: the second exponential is hidden behind memory."""
     tw.assume(N % (16 // T.bytes) == 0)
     m, s = row_by_lanes(X, 8192 // T.bytes)
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, blocks_per_sm=8 if THREADS == 256 else 2)
-def logsumexp_vectors(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), THREADS: tw.each(256, 512)):
+@tw.kernel(logsumexp, target="sm_90a", threads=THREADS, blocks_per_sm=8 if THREADS == 256 else 2)
+def logsumexp_vectors(X, S, T: tw.each(bf16), THREADS: tw.each(256, 512)):
     """Longer rows of whole vectors of bf16, where exponentials are scarce; few rows get larger blocks."""
     tw.assume(N % (16 // T.bytes) == 0)
     if THREADS == 256:
@@ -131,8 +133,8 @@ def logsumexp_vectors(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_80", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
-def logsumexp_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+@tw.kernel(logsumexp, target="sm_80", threads=tw.max(128, BN // 16))
+def logsumexp_short_any(X, S, T, BN: tw.each(256, 1024, 4096, 8192)):
     """Rows of any length up to BN, one element a lane."""
     BM = tw.max(1, 2048 // BN)
     tw.assume(N <= BN)
@@ -141,8 +143,8 @@ def logsumexp_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf
     tw.store(S[m], logsumexp_rows(x).to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(1, 2, 4, 8) = 1):
+@tw.kernel(logsumexp, target="sm_90a", threads=512, cluster=(C, 1, 1))
+def logsumexp_long_any(X, S, T, C: tw.const(1, 2, 4, 8) = 1):
     """Rows of any length over the blocks of a cluster, one element a lane."""
     state = tw.shared(f32, (2,))
     rank, m = part_of_row(X, state, C, 8192)
@@ -151,16 +153,13 @@ def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf1
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(
-    target="sm_80",
-    name="cross_entropy",
-    computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])",
-    threads=tw.min(BYTES // 16, tw.max(128, BYTES // 64)),
-    blocks_per_sm=tw.min(16, 1024 // tw.min(BYTES // 16, tw.max(128, BYTES // 64))),
-)
-def cross_entropy_short(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)
-):
+@tw.signature(computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])")
+def cross_entropy(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32)):
+    """What the row gives its target, as a loss."""
+
+
+@tw.kernel(cross_entropy, target="sm_80", threads=tw.min(BYTES // 16, tw.max(128, BYTES // 64)), blocks_per_sm=tw.min(16, 1024 // tw.min(BYTES // 16, tw.max(128, BYTES // 64))))
+def cross_entropy_short(X, target, loss, T, BYTES: tw.each(512, 2048, 8192, 16384, 32768)):
     """Rows of up to BYTES bytes of whole vectors in registers, up to four vectors a thread."""
     tw.assume(N <= BYTES // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -169,16 +168,16 @@ def cross_entropy_short(
     tw.store(loss[m : m + 1], logsumexp_rows(x) - picked(X, target, m))
 
 
-@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=512, blocks_per_sm=2)
-def cross_entropy_lanes(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(f32)):
+@tw.kernel(cross_entropy, target="sm_90a", threads=512, blocks_per_sm=2)
+def cross_entropy_lanes(X, target, loss, T: tw.each(f32)):
     """Longer rows of whole vectors of fp32: the second exponential is hidden behind memory."""
     tw.assume(N % (16 // T.bytes) == 0)
     m, s = row_by_lanes(X, 8192 // T.bytes)
     tw.store(loss[m], s - picked(X, target, m))
 
 
-@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, blocks_per_sm=8 if THREADS == 256 else 2)
-def cross_entropy_vectors(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), THREADS: tw.each(256, 512)):
+@tw.kernel(cross_entropy, target="sm_90a", threads=THREADS, blocks_per_sm=8 if THREADS == 256 else 2)
+def cross_entropy_vectors(X, target, loss, T: tw.each(bf16), THREADS: tw.each(256, 512)):
     """Longer rows of whole vectors of bf16, where exponentials are scarce; few rows get larger blocks."""
     tw.assume(N % (16 // T.bytes) == 0)
     if THREADS == 256:
@@ -187,8 +186,8 @@ def cross_entropy_vectors(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range
     tw.store(loss[m], s - picked(X, target, m))
 
 
-@tw.kernel(target="sm_80", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=tw.max(128, BN // 16))
-def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+@tw.kernel(cross_entropy, target="sm_80", threads=tw.max(128, BN // 16))
+def cross_entropy_short_any(X, target, loss, T, BN: tw.each(256, 1024, 4096, 8192)):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
     m = tw.grid(M)
@@ -196,8 +195,8 @@ def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, ran
     tw.store(loss[m : m + 1], logsumexp_rows(x) - picked(X, target, m))
 
 
-@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=512, cluster=(C, 1, 1))
-def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(1, 2, 4, 8) = 1):
+@tw.kernel(cross_entropy, target="sm_90a", threads=512, cluster=(C, 1, 1))
+def cross_entropy_long_any(X, target, loss, T, C: tw.const(1, 2, 4, 8) = 1):
     """Rows of any length over the blocks of a cluster, one element a lane."""
     state = tw.shared(f32, (2,))
     rank, m = part_of_row(X, state, C, 8192)

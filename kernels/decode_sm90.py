@@ -1,10 +1,88 @@
-"""Attention of one token to a cache of keys and values, grouped heads, a length for each sequence: the time is that of reading the cache once. The keys of a sequence are shared out to
-blocks of CHUNK; each leaves a maximum, a sum and a weighted sum of values, and a second launch joins them."""
+"""Attention of one token to a cache of keys and values, grouped heads, a length for each sequence: the time is that of reading the cache once. decode_whole gives a block all
+keys of a sequence and head: one launch, for sequences and heads that fill the GPU. In decode they are shared out to blocks of CHUNK; each leaves a maximum, a sum and a weighted sum of values, and
+a second launch joins them."""
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
 B, HK, G, T, D, NS = tw.sizes("B HK G T D NS")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head, parts of a sequence
 CHUNK = 1024  # keys of a block
+
+
+@tw.inline
+def bring(queries, keys, values, sQ, sK, sV, Q, K, V, b, h, first, end, W):
+    """The producer: the queries of a head, then its keys and values first .. end, 64 at a time."""
+    qs = queries.acquire()
+    tw.tma_load(sQ, Q[b, h, 0:64, 0:W], on=queries.full(qs))
+    for i in tw.range(tw.cdiv(end - first, 64)):
+        ks = keys.acquire()
+        tw.tma_load(sK[ks], K[b, h, first + i * 64, 0], on=keys.full(ks), hint="evict_first")
+        vs = values.acquire()
+        tw.tma_load(sV[vs], V[b, h, first + i * 64, 0], on=values.full(vs), hint="evict_first")
+
+
+@tw.inline
+def attend(queries, keys, values, sQ, sK, sV, first, end, scale, W):
+    """The consumer: weighted sums of the values, maxima and sums. The G queries of a head are the first rows of a tile of 64."""
+    out = tw.zeros(f32, (64, W))
+    x = tw.zeros(f32, (64, 64))
+    top = tw.full(f32, (64,), float("-inf"))
+    total = tw.zeros(f32, (64,))
+    queries.wait()
+    for i in tw.range(tw.cdiv(end - first, 64)):
+        ks = keys.wait()
+        tw.wgmma(x, sQ, sK[ks].T, zero=True)
+        tw.wgmma_wait(0)
+        keys.release()
+        seen = tw.coord(x, 1) < end - (first + i * 64)
+        new_top = tw.maximum(top, tw.max(tw.where(seen, x * scale, float("-inf")), axis=1))
+        e = tw.where(seen, tw.exp2(x * scale - new_top[:, None]), 0.0)
+        alpha = tw.exp2(top - new_top)
+        total = total * alpha + tw.sum(e, axis=1)
+        out = out * alpha[:, None]
+        top = new_top
+        vs = values.wait()
+        tw.wgmma(out, e.to(bf16), sV[vs])
+        tw.wgmma_wait(0)
+        values.release()
+    queries.release()
+    return out, top, total
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="decode_whole",
+    computes="""
+        let x[b, h, g, t] = scale * sum(d, f32(Q[b, h, g, d]) * f32(K[b, h, t, d]))
+        O[b, h, g, d] = bf16(sum(t in 0:minimum(T, lengths[b]), f32(bf16(exp2(x[b, h, g, t]))) * f32(V[b, h, t, d])) / sum(t in 0:minimum(T, lengths[b]), exp2(x[b, h, g, t])))
+    """,
+    dependent_launch=True,
+)
+def decode_whole(
+    Q: tw.Tensor(bf16, B, HK, G, D),
+    K: tw.Tensor(bf16, B, HK, T, D),
+    V: tw.Tensor(bf16, B, HK, T, D),
+    lengths: tw.Tensor(i32, B, range=(1, T + 1)),
+    O: tw.Tensor(bf16, B, HK, G, D),
+    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
+    W: tw.each(64, 128),
+    STAGES: tw.const(2, 3, 4, 5, 6) = 3,
+):
+    """A block a sequence and head of the cache."""
+    tw.assume(G <= 64)
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    h, b = tw.grid(HK, B)
+    sQ = tw.shared(bf16, (64, W), swizzle=128)
+    sK = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
+    sV = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
+    queries = tw.pipeline(1)
+    keys = tw.pipeline(STAGES)
+    values = tw.pipeline(STAGES)
+    with tw.warps(0, name="producer"):
+        bring(queries, keys, values, sQ, sK, sV, Q, K, V, b, h, 0, lengths[b], W)
+    with tw.warpgroups(1, name="consumer"):
+        out, top, total = attend(queries, keys, values, sQ, sK, sV, 0, lengths[b], scale, W)
+        tw.store(O[b, h, 0:64, 0:W], (out / total[:, None]).to(bf16))
 
 
 @tw.kernel(
@@ -19,6 +97,7 @@ CHUNK = 1024  # keys of a block
         A[b, h, s, g, d] = sum(t in s * CHUNK : minimum(minimum((s + 1) * CHUNK, T), lengths[b]),
                                f32(bf16(exp2(x[b, h, g, t] - top[b, h, s, g]))) * f32(V[b, h, t, d]))
     """,
+    dependent_launch=True,
 )
 def decode_parts(
     Q: tw.Tensor(bf16, B, HK, G, D),
@@ -32,51 +111,23 @@ def decode_parts(
     W: tw.each(64, 128),
     STAGES: tw.const(2, 3, 4, 5, 6) = 3,
 ):
-    """The G queries of a head are the first rows of a tile of 64. 64 keys come at a time through a ring, and their values through another."""
+    """A block CHUNK keys of a sequence and head of the cache."""
     tw.assume(G <= 64)
     tw.assume(D <= W)
     tw.assume(D % 8 == 0)
+    s, h, b = tw.grid(tw.cdiv(T, CHUNK), HK, B)
+    first = s * CHUNK
+    end = tw.min(tw.min(first + CHUNK, T), lengths[b])
     sQ = tw.shared(bf16, (64, W), swizzle=128)
     sK = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
     sV = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
     queries = tw.pipeline(1)
     keys = tw.pipeline(STAGES)
     values = tw.pipeline(STAGES)
-    s, h, b = tw.grid(tw.cdiv(T, CHUNK), HK, B)
-    first = s * CHUNK
-    end = tw.min(tw.min(first + CHUNK, T), lengths[b])
-    steps = tw.cdiv(end - first, 64)
     with tw.warps(0, name="producer"):
-        qs = queries.acquire()
-        tw.tma_load(sQ, Q[b, h, 0:64, 0:W], on=queries.full(qs))
-        for i in tw.range(steps):
-            ks = keys.acquire()
-            tw.tma_load(sK[ks], K[b, h, first + i * 64, 0], on=keys.full(ks), hint="evict_first")
-            vs = values.acquire()
-            tw.tma_load(sV[vs], V[b, h, first + i * 64, 0], on=values.full(vs), hint="evict_first")
+        bring(queries, keys, values, sQ, sK, sV, Q, K, V, b, h, first, end, W)
     with tw.warpgroups(1, name="consumer"):
-        out = tw.zeros(f32, (64, W))
-        x = tw.zeros(f32, (64, 64))
-        top = tw.full(f32, (64,), float("-inf"))
-        total = tw.zeros(f32, (64,))
-        queries.wait()
-        for i in tw.range(steps):
-            ks = keys.wait()
-            tw.wgmma(x, sQ, sK[ks].T, zero=True)
-            tw.wgmma_wait(0)
-            keys.release()
-            seen = tw.coord(x, 1) < end - (first + i * 64)
-            new_top = tw.maximum(top, tw.max(tw.where(seen, x * scale, float("-inf")), axis=1))
-            e = tw.where(seen, tw.exp2(x * scale - new_top[:, None]), 0.0)
-            alpha = tw.exp2(top - new_top)
-            total = total * alpha + tw.sum(e, axis=1)
-            out = out * alpha[:, None]
-            top = new_top
-            vs = values.wait()
-            tw.wgmma(out, e.to(bf16), sV[vs])
-            tw.wgmma_wait(0)
-            values.release()
-        queries.release()
+        out, top, total = attend(queries, keys, values, sQ, sK, sV, first, end, scale, W)
         tw.store(MX[b, h, s, 0:64], top)
         tw.store(TOTAL[b, h, s, 0:64], total)
         tw.store(A[b, h, s, 0:64, 0:W], out)
@@ -90,6 +141,7 @@ def decode_parts(
         O[b, h, g, d] = sum(s in 0:NS, w[b, h, s, g] * A[b, h, s, g, d]) / sum(s in 0:NS, w[b, h, s, g] * TOTAL[b, h, s, g])
     """,
     threads=128,
+    blocks_per_sm=8,
     dependent_launch=True,
 )
 def decode_join(
@@ -99,20 +151,21 @@ def decode_join(
     O: tw.Tensor(bf16, B, HK, G, D),
     W: tw.each(64, 128),
 ):
-    """The parts of a head, each times what its maximum is below the largest."""
+    """The parts of a head, each times what its maximum is below the largest. A warp a query, so that nobody meets."""
     tw.assume(D <= W)
-    g, h, b = tw.grid(G, HK, B)
-    top = tw.full(f32, (32,), float("-inf"))
-    for c in tw.range(tw.cdiv(NS, 32)):
-        top = tw.maximum(top, tw.load(MX[b, h, c * 32 : c * 32 + 32, g], fill=float("-inf")))
-    m = tw.max(top, axis=0)
-    out = tw.zeros(f32, (16, W))
-    total = tw.zeros(f32, (16,))
-    for c in tw.range(tw.cdiv(NS, 16)):
-        w = tw.exp2(tw.load(MX[b, h, c * 16 : c * 16 + 16, g], fill=float("-inf")) - m)
-        total = total + w * tw.load(TOTAL[b, h, c * 16 : c * 16 + 16, g], fill=0.0)
-        out = out + w[:, None] * tw.load(A[b, h, c * 16 : c * 16 + 16, g, 0:W], fill=0.0)
-    tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
+    tw.assume(D % 8 == 0)
+    q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
+    g = q * 4
+    m = tw.full(f32, (4,), float("-inf"))
+    for s in tw.range(NS, unroll=4):
+        m = tw.maximum(m, tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")))
+    out = tw.zeros(f32, (4, W))
+    total = tw.zeros(f32, (4,))
+    for s in tw.range(NS, unroll=4):
+        w = tw.exp2(tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")) - m)
+        total = total + w * tw.load(TOTAL[b, h, s, g : g + 4], fill=0.0)
+        out = out + w[:, None] * tw.load(A[b, h, s, g : g + 4, 0:W], fill=0.0)
+    tw.store(O[b, h, g : g + 4, 0:W], (out / total[:, None]).to(bf16))
 
 
 @tw.program(

@@ -8,7 +8,14 @@ import tilewright as tw
 from tilewright import bf16, f16, f32
 
 M, N, K = tw.sizes("M N K")
-DEPENDENT, T = tw.parameters("DEPENDENT T")
+DEPENDENT, T, WAY = tw.parameters("DEPENDENT T WAY")
+
+# How the operands are stored: how `computes` names their elements, and whether they are contiguous along k.
+TN = tw.record(name="tn", a="A[m, k]", b="B[n, k]", A=True, B=True)
+NN = tw.record(name="nn", a="A[k, m]", b="B[n, k]", A=False, B=True)
+NT = tw.record(name="nt", a="A[k, m]", b="B[k, n]", A=False, B=False)
+TT = tw.record(name="tt", a="A[m, k]", b="B[k, n]", A=True, B=False)
+
 
 @tw.inline
 def load_a(sA, A, bm, kt, full, K_LAST):
@@ -128,117 +135,36 @@ def stored(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
         tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_deferred_tn", computes="C[m, n] = T(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
-def gemm_deferred_tn(
-    A: tw.Tensor(T, M, K),
-    B: tw.Tensor(T, N, K),
+@tw.signature(target="sm_90a", computes="C[m, n] = T(sum(k, f32(" + WAY.a + ") * f32(" + WAY.b + ")))")
+def product(
+    A: tw.Tensor(T, M if WAY.A else K, K if WAY.A else M),
+    B: tw.Tensor(T, N if WAY.B else K, K if WAY.B else N),
     C: tw.Tensor(T, M, N),
-    T: tw.each(bf16, f16),
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
-    """Both operands are contiguous along k."""
-    tw.assume(K % 8 == 0)
+    """Rows that TMA can address."""
+    tw.assume(WAY.A or M % 8 == 0)
+    tw.assume(not (WAY.A or WAY.B) or K % 8 == 0)
     tw.assume(N % 8 == 0)
+
+
+@tw.kernel(product, name="gemm_deferred_" + WAY.name, dependent_launch=DEPENDENT)
+def gemm_deferred(A, B, C, BN, STAGES, GROUP, WAY: tw.each(TN), T: tw.each(bf16, f16), DEPENDENT: tw.const(0, 1) = 0):
+    """The store hides behind the next tile."""
     tw.assume(K > BN)
-    deferred(A, B, C, T, True, True, BN, STAGES, GROUP)
+    deferred(A, B, C, T, WAY.A, WAY.B, BN, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_deferred_nn", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
-def gemm_deferred_nn(
-    A: tw.Tensor(bf16, K, M),
-    B: tw.Tensor(bf16, N, K),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
-):
-    """A is contiguous along m."""
-    tw.assume(M % 8 == 0)
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
+@tw.kernel(product, name="gemm_deferred_" + WAY.name, dependent_launch=DEPENDENT)
+def gemm_deferred_other(A, B, C, BN, STAGES, GROUP, WAY: tw.each(NN, NT, TT), T: tw.each(bf16), DEPENDENT: tw.const(0, 1) = 0):
+    """The store hides behind the next tile."""
     tw.assume(K > BN)
-    deferred(A, B, C, bf16, False, True, BN, STAGES, GROUP)
+    deferred(A, B, C, T, WAY.A, WAY.B, BN, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_deferred_nt", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[k, n])))", dependent_launch=DEPENDENT)
-def gemm_deferred_nt(
-    A: tw.Tensor(bf16, K, M),
-    B: tw.Tensor(bf16, K, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
-):
-    """A is contiguous along m, B along n."""
-    tw.assume(M % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > BN)
-    deferred(A, B, C, bf16, False, False, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_deferred_tt", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[k, n])))", dependent_launch=DEPENDENT)
-def gemm_deferred_tt(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, K, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
-):
-    """B is contiguous along n."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > BN)
-    deferred(A, B, C, bf16, True, False, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_nn", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[n, k])))")
-def gemm_nn(
-    A: tw.Tensor(bf16, K, M),
-    B: tw.Tensor(bf16, N, K),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """A is contiguous along m."""
-    tw.assume(M % 8 == 0)
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    stored(A, B, C, bf16, False, True, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_nt", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[k, n])))")
-def gemm_nt(
-    A: tw.Tensor(bf16, K, M),
-    B: tw.Tensor(bf16, K, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """A is contiguous along m, B along n."""
-    tw.assume(M % 8 == 0)
-    tw.assume(N % 8 == 0)
-    stored(A, B, C, bf16, False, False, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_tt", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[k, n])))")
-def gemm_tt(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, K, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """B is contiguous along n."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    stored(A, B, C, bf16, True, False, BN, STAGES, GROUP)
+@tw.kernel(product, name="gemm_" + WAY.name)
+def gemm_stored(A, B, C, BN, STAGES, GROUP, WAY: tw.each(NN, NT, TT), T: tw.each(bf16)):
+    """A tile is stored before the next one begins."""
+    stored(A, B, C, T, WAY.A, WAY.B, BN, STAGES, GROUP)

@@ -3,6 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N, K = tw.sizes("M N K")
+ACT = tw.parameters("ACT")
 
 
 @tw.inline
@@ -26,6 +27,11 @@ def same(x):
     return x
 
 
+GELU = tw.record(name="gelu_tanh", short="gelu", of=gelu_tanh)
+SILU = tw.record(name="silu", short="silu", of=silu)
+RELU = tw.record(name="relu", short="relu", of=relu)
+
+
 @tw.inline
 def produce(ring, sA, sB, A, B, row, column):
     """One tile's k blocks into the ring."""
@@ -36,92 +42,13 @@ def produce(ring, sA, sB, A, B, row, column):
 
 
 @tw.inline
-def multiply(ring, acc, sA, sB, w):
-    """One tile's k blocks out of the ring; at the end acc belongs to ordinary code."""
-    for kt in tw.range(tw.cdiv(K, 64)):
+def multiply(ring, acc, sA, sB, w, first):
+    """A tile's k blocks from the first-th on out of the ring. The last wgmma is still under way."""
+    for kt in tw.range(first, tw.cdiv(K, 64)):
         slot = ring.wait()
         tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
         tw.wgmma_wait(1)
         ring.release(keep=1)
-    tw.wgmma_wait(0)
-    ring.release()
-
-
-@tw.inline
-def put(C, sC, done, x, row, column):
-    """Stores a finished 64 x 64 chunk through a staging buffer whose store before last has been read."""
-    tw.tma_store_wait(1, read=True)
-    done.sync()
-    tw.store(sC, x)
-    tw.fence_async()
-    done.sync()
-    tw.tma_store(C[row, column], sC)
-    tw.tma_store_commit()
-
-
-@tw.inline
-def multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w):
-    """One tile's k blocks; behind the first four, the chunks of the tile before are stored."""
-    for j in tw.unroll(4):
-        slot = ring.wait()
-        tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
-        tw.wgmma_wait(1)
-        if j > 0:
-            ring.release(keep=1)
-        if holds == 1:
-            put(C, sC[w, j % 2], done, (h0, h1, h2, h3)[j], row, column + j * 64)
-    for kt in tw.range(4, tw.cdiv(K, 64)):
-        slot = ring.wait()
-        tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-        tw.wgmma_wait(1)
-        ring.release(keep=1)
-
-
-@tw.inline
-def put_all(C, sC, done, h0, h1, h2, h3, row, column, w):
-    """Stores a tile that waits in four chunks."""
-    for j in tw.unroll(4):
-        put(C, sC[w, j % 2], done, (h0, h1, h2, h3)[j], row, column + j * 64)
-
-
-@tw.inline
-def bias_deferred(A, B, bias, C, STAGES, GROUP):
-    """The product and a bias per column; the store hides behind the next tile."""
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        h3 = tw.zeros(bf16, (64, 64))
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w)
-            row = bm * 128 + w * 64
-            column = bn * 256
-            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
-            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
-            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
-            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
-            tw.wgmma_wait(0)
-            ring.release()
-            h0 = (acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = (acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = (acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            h3 = (acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
-            holds = 1
-        if holds == 1:
-            put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
-        tw.tma_store_wait(0)
 
 
 @tw.inline
@@ -131,6 +58,189 @@ def hand_over(C, sC, done, row, column):
     done.sync()
     tw.tma_store(C[row, column], sC)
     tw.tma_store_commit()
+
+
+@tw.inline
+def put(C, sC, done, x, row, column):
+    """Stores a finished 64 x 64 chunk through a staging buffer whose store before last has been read."""
+    tw.tma_store_wait(1, read=True)
+    done.sync()
+    tw.store(sC, x)
+    hand_over(C, sC, done, row, column)
+
+
+# What follows the product: tensors of the caller's in `given`, values that a tile needs, and a chunk of 64 columns made of them.
+
+@tw.inline
+def nothing(given, row, at, BN):
+    return None
+
+
+@tw.inline
+def chunks(V, column):
+    """The elements of V beside the four chunks of a tile."""
+    parts = ()
+    for j in tw.unroll(4):
+        parts = parts + (tw.load(V[column + j * 64 : column + j * 64 + 64], fill=0.0),)
+    return parts
+
+
+@tw.inline
+def biases(given, row, column, ring, sB, w):
+    return chunks(given.bias, column)
+
+
+@tw.inline
+def with_biases(acc, e, j):
+    return (acc[:, j * 64 : j * 64 + 64] + e[j].to(f32)[None, :]).to(bf16)
+
+
+@tw.inline
+def with_bias(acc, given, early, late, column, j):
+    b = tw.load(given.bias[column : column + 64], fill=0.0).to(f32)
+    return given.of(acc[:, j * 64 : j * 64 + 64] + b[None, :])
+
+
+@tw.inline
+def scales(given, row, column, ring, sB, w):
+    r = tw.load(given.rows[row : row + 64], fill=0.0)
+    return tw.record(rows=r, columns=chunks(given.columns, column))
+
+
+@tw.inline
+def with_scales(acc, e, j):
+    return (acc[:, j * 64 : j * 64 + 64] * e.rows[:, None] * e.columns[j][None, :]).to(bf16)
+
+
+@tw.inline
+def row_scales(given, row, at, BN):
+    return tw.load(given.rows[row : row + 64], fill=0.0)
+
+
+@tw.inline
+def with_scale(acc, given, early, late, column, j):
+    c = tw.load(given.columns[column : column + 64], fill=0.0)
+    return acc[:, j * 64 : j * 64 + 64] * late[:, None] * c[None, :]
+
+
+@tw.inline
+def residuals(given, row, column, ring, sB, w):
+    """They came through the ring after the last k block, 128 columns a slot."""
+    parts = ()
+    for q in tw.unroll(2):
+        slot = ring.wait()
+        r = tw.load(sB[slot, w * 64 : (w + 1) * 64, :], layout=tw.wgmma_c())
+        s = tw.load(sB[slot, 128 + w * 64 : 128 + (w + 1) * 64, :], layout=tw.wgmma_c())
+        parts = parts + (r, s)
+    return parts
+
+
+@tw.inline
+def with_residuals(acc, e, j):
+    return (acc[:, j * 64 : j * 64 + 64] + e[j].to(f32)).to(bf16)
+
+
+@tw.inline
+def residual_tile(given, row, at, BN):
+    return tw.load(given.R[row : row + 64, at * BN : at * BN + BN], fill=0.0)
+
+
+@tw.inline
+def with_residual(acc, given, early, late, column, j):
+    return acc[:, j * 64 : j * 64 + 64] + early[:, j * 64 : j * 64 + 64].to(f32)
+
+
+BIAS = tw.record(fetch=biases, finish=with_biases, early=nothing, late=nothing, chunk=with_bias, ring=False)
+SCALE = tw.record(fetch=scales, finish=with_scales, early=nothing, late=row_scales, chunk=with_scale, ring=False)
+RESIDUAL = tw.record(fetch=residuals, finish=with_residuals, early=residual_tile, late=nothing, chunk=with_residual, ring=True)
+
+
+@tw.inline
+def deferred(A, B, C, after, given, STAGES, GROUP):
+    """A finished tile waits in four chunks, and is stored while the first k blocks of the next one are multiplied."""
+    SLOTS = 3 if after.ring and STAGES < 3 else STAGES  # the last k block and both halves of a residual are held at once
+    sA = tw.shared(bf16, (SLOTS, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (SLOTS, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(SLOTS, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            if after.ring:
+                for q in tw.unroll(2):
+                    slot = ring.acquire()
+                    tw.tma_load(sB[slot, 0:128, :], given.R[bm * 128, bn * 256 + q * 128], on=ring.full(slot))
+                    tw.tma_load(sB[slot, 128:256, :], given.R[bm * 128, bn * 256 + q * 128 + 64], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        held = [tw.zeros(bf16, (64, 64))] * 4
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            for j in tw.unroll(4):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
+                tw.wgmma_wait(1)
+                if j > 0:
+                    ring.release(keep=1)
+                if holds == 1:
+                    put(C, sC[w, j % 2], done, held[j], row, column + j * 64)
+            multiply(ring, acc, sA, sB, w, 4)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            e = after.fetch(given, row, column, ring, sB, w)
+            tw.wgmma_wait(0)
+            if after.ring:
+                done.sync()
+            ring.release()
+            for j in tw.unroll(4):
+                held[j] = after.finish(acc, e, j)
+            holds = 1
+        if holds == 1:
+            for j in tw.unroll(4):
+                put(C, sC[w, j % 2], done, held[j], row, column + j * 64)
+        tw.tma_store_wait(0)
+
+
+@tw.inline
+def stored(A, B, C, after, given, BN, STAGES, GROUP):
+    """A tile is stored before the next one begins."""
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            early = after.early(given, row, bn, BN)
+            multiply(ring, acc, sA, sB, w, 0)
+            tw.wgmma_wait(0)
+            ring.release()
+            late = after.late(given, row, bn, BN)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                y = after.chunk(acc, given, early, late, column, j)
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.signature(
+    name="gemm_bias_" + ACT.short, computes="C[m, n] = bf16(ACT(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True, target="sm_90a"
+)
+def gemm_activated(
+    A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), bias: tw.Tensor(bf16, N), C: tw.Tensor(bf16, M, N),
+    ACT: tw.each(GELU, SILU, RELU), GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """An activation of the product and a bias per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
 
 
 @tw.inline
@@ -148,10 +258,11 @@ def put_right(C, sC, done, x, row, column):
     hand_over(C, sC, done, row, column)
 
 
-@tw.inline
-def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
-    """An activation of the product and a bias per column. Behind the product only the first of a tile's four chunks is finished, and waits in its staging buffer. The
-    others wait as f32 in registers and are finished behind the next tile's blocks, 32 columns a block."""
+@tw.kernel(gemm_activated)
+def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4) = 4):
+    """After the product only the first of a tile's four chunks is finished, and waits in its staging buffer. The others wait as f32 in registers and are
+    finished while the next tile's blocks are multiplied, 32 columns a block."""
+    tw.assume(K > 448)
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -162,12 +273,7 @@ def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
     with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         acc = tw.zeros(f32, (64, 256))
-        x2 = tw.zeros(f32, (64, 32))  # columns 64 .. 256 of the tile before
-        x3 = tw.zeros(f32, (64, 32))
-        x4 = tw.zeros(f32, (64, 32))
-        x5 = tw.zeros(f32, (64, 32))
-        x6 = tw.zeros(f32, (64, 32))
-        x7 = tw.zeros(f32, (64, 32))
+        x = [tw.zeros(f32, (64, 32))] * 6  # columns 64 .. 256 of the tile before
         row = 0
         column = 0
         holds = 0
@@ -182,375 +288,96 @@ def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
                     if j == 0:
                         hand_over(C, sC[w, 0], done, row, column)
                     elif j % 2 == 1:
-                        put_left(sC[w, (j + 1) // 2 % 2], done, activation((x2, x4, x6)[j // 2]).to(bf16))
+                        put_left(sC[w, (j + 1) // 2 % 2], done, ACT.of(x[j - 1]).to(bf16))
                     else:
-                        put_right(C, sC[w, j // 2 % 2], done, activation((x3, x5, x7)[j // 2 - 1]).to(bf16), row, column + j * 32)
-            for kt in tw.range(7, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
+                        put_right(C, sC[w, j // 2 % 2], done, ACT.of(x[j - 1]).to(bf16), row, column + j * 32)
+            multiply(ring, acc, sA, sB, w, 7)
             row = bm * 128 + w * 64
             column = bn * 256
-            b0 = tw.load(bias[column + 0 : column + 32], fill=0.0)
-            b1 = tw.load(bias[column + 32 : column + 64], fill=0.0)
-            b2 = tw.load(bias[column + 64 : column + 96], fill=0.0)
-            b3 = tw.load(bias[column + 96 : column + 128], fill=0.0)
-            b4 = tw.load(bias[column + 128 : column + 160], fill=0.0)
-            b5 = tw.load(bias[column + 160 : column + 192], fill=0.0)
-            b6 = tw.load(bias[column + 192 : column + 224], fill=0.0)
-            b7 = tw.load(bias[column + 224 : column + 256], fill=0.0)
+            b = ()
+            for j in tw.unroll(8):
+                b = b + (tw.load(bias[column + j * 32 : column + j * 32 + 32], fill=0.0),)
             tw.tma_store_wait(0, read=True)
             done.sync()
             tw.wgmma_wait(0)
             ring.release()
-            tw.store(sC[w, 0, :, 0:32], activation(acc[:, 0:32] + b0.to(f32)[None, :]).to(bf16))
-            tw.store(sC[w, 0, :, 32:64], activation(acc[:, 32:64] + b1.to(f32)[None, :]).to(bf16))
-            x2 = acc[:, 64:96] + b2.to(f32)[None, :]
-            x3 = acc[:, 96:128] + b3.to(f32)[None, :]
-            x4 = acc[:, 128:160] + b4.to(f32)[None, :]
-            x5 = acc[:, 160:192] + b5.to(f32)[None, :]
-            x6 = acc[:, 192:224] + b6.to(f32)[None, :]
-            x7 = acc[:, 224:256] + b7.to(f32)[None, :]
+            for j in tw.unroll(2):
+                tw.store(sC[w, 0, :, j * 32 : j * 32 + 32], ACT.of(acc[:, j * 32 : j * 32 + 32] + b[j].to(f32)[None, :]).to(bf16))
+            for j in tw.unroll(6):
+                x[j] = acc[:, j * 32 + 64 : j * 32 + 96] + b[j + 2].to(f32)[None, :]
             holds = 1
         if holds == 1:
             hand_over(C, sC[w, 0], done, row, column)
             for j in tw.unroll(3):
-                put_left(sC[w, (j + 1) % 2], done, activation((x2, x4, x6)[j]).to(bf16))
-                put_right(C, sC[w, (j + 1) % 2], done, activation((x3, x5, x7)[j]).to(bf16), row, column + j * 64 + 64)
+                put_left(sC[w, (j + 1) % 2], done, ACT.of(x[2 * j]).to(bf16))
+                put_right(C, sC[w, (j + 1) % 2], done, ACT.of(x[2 * j + 1]).to(bf16), row, column + j * 64 + 64)
         tw.tma_store_wait(0)
 
 
-@tw.inline
-def bias_stored(A, B, bias, C, activation, BN, STAGES, GROUP):
-    """An activation of the product and a bias per column; a tile is stored before the next one begins."""
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            row = bm * 128 + w * 64
-            acc = tw.zeros(f32, (64, BN))
-            multiply(ring, acc, sA, sB, w)
-            for j in tw.unroll(BN // 64):
-                column = bn * BN + j * 64
-                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
-                y = activation(acc[:, j * 64 : j * 64 + 64] + b[None, :])
-                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
-        tw.tma_store_wait(0)
+@tw.kernel(gemm_activated)
+def gemm_activated_stored(A, B, bias, C, ACT, GROUP, BN: tw.const(128, 256) = 256, STAGES: tw.const(2, 3, 4, 5, 6) = 4):
+    """A tile is stored before the next one begins."""
+    stored(A, B, C, BIAS, tw.record(bias=bias, of=ACT.of), BN, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_gelu_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > 448)
-    activated_deferred(A, B, bias, C, gelu_tanh, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_gelu(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """gelu_tanh of the product and a bias per column."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    bias_stored(A, B, bias, C, gelu_tanh, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_silu_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """silu of the product and a bias per column; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > 448)
-    activated_deferred(A, B, bias, C, silu, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_silu(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """silu of the product and a bias per column."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    bias_stored(A, B, bias, C, silu, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_relu_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """relu of the product and a bias per column; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > 448)
-    activated_deferred(A, B, bias, C, relu, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_relu(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """relu of the product and a bias per column."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    bias_stored(A, B, bias, C, relu, BN, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
-def gemm_bias_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """A bias per column; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, STAGES, GROUP)
-
-
-@tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
-def gemm_bias(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
+@tw.signature(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True, target="sm_90a")
+def gemm_bias(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), bias: tw.Tensor(bf16, N), C: tw.Tensor(bf16, M, N), GROUP: tw.const(1, 4, 8, 16) = 8):
     """A bias per column."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    bias_stored(A, B, bias, C, same, BN, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_residual", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True)
-def gemm_residual_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    R: tw.Tensor(bf16, M, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """The residual comes through the ring behind the last k block, 128 columns a slot; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
+@tw.kernel(gemm_bias)
+def gemm_bias_deferred(A, B, bias, C, GROUP, STAGES: tw.const(2, 3, 4) = 4):
+    """The store hides behind the next tile."""
     tw.assume(K > 256)
-    SLOTS = STAGES if STAGES > 2 else 3  # the last k block and both halves of the residual are held at once
-    sA = tw.shared(bf16, (SLOTS, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (SLOTS, 256, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(SLOTS, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
-            for q in tw.unroll(2):
-                slot = ring.acquire()
-                tw.tma_load(sB[slot, 0:128, :], R[bm * 128, bn * 256 + q * 128], on=ring.full(slot))
-                tw.tma_load(sB[slot, 128:256, :], R[bm * 128, bn * 256 + q * 128 + 64], on=ring.full(slot))
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        h3 = tw.zeros(bf16, (64, 64))
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w)
-            row = bm * 128 + w * 64
-            column = bn * 256
-            slot = ring.wait()
-            r0 = tw.load(sB[slot, w * 64 : (w + 1) * 64, :], layout=tw.wgmma_c())
-            r1 = tw.load(sB[slot, 128 + w * 64 : 128 + (w + 1) * 64, :], layout=tw.wgmma_c())
-            slot = ring.wait()
-            r2 = tw.load(sB[slot, w * 64 : (w + 1) * 64, :], layout=tw.wgmma_c())
-            r3 = tw.load(sB[slot, 128 + w * 64 : 128 + (w + 1) * 64, :], layout=tw.wgmma_c())
-            tw.wgmma_wait(0)
-            done.sync()
-            ring.release()
-            h0 = (acc[:, 0:64] + r0.to(f32)).to(bf16)
-            h1 = (acc[:, 64:128] + r1.to(f32)).to(bf16)
-            h2 = (acc[:, 128:192] + r2.to(f32)).to(bf16)
-            h3 = (acc[:, 192:256] + r3.to(f32)).to(bf16)
-            holds = 1
-        if holds == 1:
-            put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
-        tw.tma_store_wait(0)
+    deferred(A, B, C, BIAS, tw.record(bias=bias, of=same), STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_residual", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True)
-def gemm_residual(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    R: tw.Tensor(bf16, M, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """The residual waits in registers while the product is made."""
+@tw.kernel(gemm_bias)
+def gemm_bias_stored(A, B, bias, C, GROUP, BN: tw.const(128, 256) = 256, STAGES: tw.const(2, 3, 4, 5, 6) = 4):
+    """A tile is stored before the next one begins."""
+    stored(A, B, C, BIAS, tw.record(bias=bias, of=same), BN, STAGES, GROUP)
+
+
+@tw.signature(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True, target="sm_90a")
+def gemm_residual(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), R: tw.Tensor(bf16, M, N), C: tw.Tensor(bf16, M, N), GROUP: tw.const(1, 4, 8, 16) = 8):
+    """A residual."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            row = bm * 128 + w * 64
-            acc = tw.zeros(f32, (64, BN))
-            r = tw.load(R[row : row + 64, bn * BN : bn * BN + BN], fill=0.0)
-            multiply(ring, acc, sA, sB, w)
-            for j in tw.unroll(BN // 64):
-                column = bn * BN + j * 64
-                y = acc[:, j * 64 : j * 64 + 64] + r[:, j * 64 : j * 64 + 64].to(f32)
-                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
-        tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_scaled", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) * rows[m] * columns[n])", dependent_launch=True)
-def gemm_scaled_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    rows: tw.Tensor(f32, M),
-    columns: tw.Tensor(f32, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """A scale per row and one per column; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
+@tw.kernel(gemm_residual)
+def gemm_residual_deferred(A, B, R, C, GROUP, STAGES: tw.const(2, 3, 4) = 4):
+    """The store hides behind the next tile."""
     tw.assume(K > 256)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        h3 = tw.zeros(bf16, (64, 64))
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w)
-            row = bm * 128 + w * 64
-            column = bn * 256
-            r = tw.load(rows[row : row + 64], fill=0.0)
-            c0 = tw.load(columns[column + 0 : column + 64], fill=0.0)
-            c1 = tw.load(columns[column + 64 : column + 128], fill=0.0)
-            c2 = tw.load(columns[column + 128 : column + 192], fill=0.0)
-            c3 = tw.load(columns[column + 192 : column + 256], fill=0.0)
-            tw.wgmma_wait(0)
-            ring.release()
-            h0 = (acc[:, 0:64] * r[:, None] * c0[None, :]).to(bf16)
-            h1 = (acc[:, 64:128] * r[:, None] * c1[None, :]).to(bf16)
-            h2 = (acc[:, 128:192] * r[:, None] * c2[None, :]).to(bf16)
-            h3 = (acc[:, 192:256] * r[:, None] * c3[None, :]).to(bf16)
-            holds = 1
-        if holds == 1:
-            put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
-        tw.tma_store_wait(0)
+    deferred(A, B, C, RESIDUAL, tw.record(R=R), STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_scaled", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) * rows[m] * columns[n])", dependent_launch=True)
-def gemm_scaled(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    rows: tw.Tensor(f32, M),
-    columns: tw.Tensor(f32, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
+@tw.kernel(gemm_residual)
+def gemm_residual_stored(A, B, R, C, GROUP, BN: tw.const(128, 256) = 256, STAGES: tw.const(2, 3, 4, 5, 6) = 4):
+    """A tile is stored before the next one begins."""
+    stored(A, B, C, RESIDUAL, tw.record(R=R), BN, STAGES, GROUP)
+
+
+@tw.signature(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) * rows[m] * columns[n])", dependent_launch=True, target="sm_90a")
+def gemm_scaled(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), rows: tw.Tensor(f32, M), columns: tw.Tensor(f32, N), C: tw.Tensor(bf16, M, N), GROUP: tw.const(1, 4, 8, 16) = 8):
     """A scale per row and one per column."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            row = bm * 128 + w * 64
-            acc = tw.zeros(f32, (64, BN))
-            multiply(ring, acc, sA, sB, w)
-            r = tw.load(rows[row : row + 64], fill=0.0)
-            for j in tw.unroll(BN // 64):
-                column = bn * BN + j * 64
-                c = tw.load(columns[column : column + 64], fill=0.0)
-                y = acc[:, j * 64 : j * 64 + 64] * r[:, None] * c[None, :]
-                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
-        tw.tma_store_wait(0)
+
+
+@tw.kernel(gemm_scaled)
+def gemm_scaled_deferred(A, B, rows, columns, C, GROUP, STAGES: tw.const(2, 3, 4) = 4):
+    """The store hides behind the next tile."""
+    tw.assume(K > 256)
+    deferred(A, B, C, SCALE, tw.record(rows=rows, columns=columns), STAGES, GROUP)
+
+
+@tw.kernel(gemm_scaled)
+def gemm_scaled_stored(A, B, rows, columns, C, GROUP, BN: tw.const(128, 256) = 256, STAGES: tw.const(2, 3, 4, 5, 6) = 4):
+    """A tile is stored before the next one begins."""
+    stored(A, B, C, SCALE, tw.record(rows=rows, columns=columns), BN, STAGES, GROUP)
 
 
 @tw.kernel(

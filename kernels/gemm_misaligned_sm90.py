@@ -16,27 +16,20 @@ def pad(A, B, PA, PB, VECTOR, ROWS):
     tw.store(PB[br * ROWS, bk * 512], b)
 
 
-@tw.kernel(target="sm_90a", name="pad_rows", computes="PA[m, k] = A[m, k]; PB[n, k] = B[n, k]", threads=256, dependent_launch=True)
-def pad_aligned_rows(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    PA: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
-    PB: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
-    ROWS: tw.const(4, 8, 16) = 8,
-):
+@tw.signature(name="pad_rows", target="sm_90a", computes="PA[m, k] = A[m, k]; PB[n, k] = B[n, k]", threads=256, dependent_launch=True)
+def padded_copies(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), PA: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)), PB: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1))):
+    """Both operands in rows of whole 128-byte lines."""
+
+
+@tw.kernel(padded_copies)
+def pad_aligned_rows(A, B, PA, PB, ROWS: tw.const(4, 8, 16) = 8):
     """Rows of whole 16-byte vectors to rows of whole 128-byte lines."""
     tw.assume(K % 8 == 0)
     pad(A, B, PA, PB, 8, ROWS)
 
 
-@tw.kernel(target="sm_90a", computes="PA[m, k] = A[m, k]; PB[n, k] = B[n, k]", threads=256, dependent_launch=True)
-def pad_rows(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    PA: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
-    PB: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
-    ROWS: tw.const(4, 8, 16) = 8,
-):
+@tw.kernel(padded_copies)
+def pad_rows(A, B, PA, PB, ROWS: tw.const(4, 8, 16) = 8):
     """Rows of any pitch; what lies between the rows of the copy is never read."""
     pad(A, B, PA, PB, 2, ROWS)
 
@@ -83,31 +76,20 @@ def multiply(A, B, C, C_BY_TMA, BM, BN, STAGES, GROUP):
             tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_padded", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
-def gemm_padded_to_aligned(
-    A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
-    B: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
-    C: tw.Tensor(bf16, M, N),
-    BM: tw.const(128, 256) = 128,
-    BN: tw.const(64, 128, 192, 256) = 192,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 5,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
+@tw.signature(name="gemm_padded", target="sm_90a", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
+def product_of_padded(A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)), B: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)), C: tw.Tensor(bf16, M, N)):
+    """Their product."""
+
+
+@tw.kernel(product_of_padded)
+def gemm_padded_to_aligned(A, B, C, BM: tw.const(128, 256) = 128, BN: tw.const(64, 128, 192, 256) = 192, STAGES: tw.const(2, 3, 4, 5, 6) = 5, GROUP: tw.const(1, 4, 8, 16) = 8):
     """TMA can address the rows of C."""
     tw.assume(N % 8 == 0)
     multiply(A, B, C, True, BM, BN, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
-def gemm_padded(
-    A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
-    B: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
-    C: tw.Tensor(bf16, M, N),
-    BM: tw.const(128, 256) = 128,
-    BN: tw.const(64, 128, 192, 256) = 192,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 5,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
+@tw.kernel(product_of_padded)
+def gemm_padded(A, B, C, BM: tw.const(128, 256) = 128, BN: tw.const(64, 128, 192, 256) = 192, STAGES: tw.const(2, 3, 4, 5, 6) = 5, GROUP: tw.const(1, 4, 8, 16) = 8):
     """C of any pitch."""
     multiply(A, B, C, False, BM, BN, STAGES, GROUP)
 

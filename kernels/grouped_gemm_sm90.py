@@ -90,11 +90,11 @@ def consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGE
 
 
 @tw.inline
-def put(Y, sY, done, p0, p1, p2, p3, p4, p5, p6, p7, j, UNIT, first, end, column):
+def put(Y, sY, done, held, j, UNIT, first, end, column):
     """Stores 64 rows of a tile that waits in eight parts."""
     done.sync()
     for q in tw.unroll(64 // UNIT):
-        tw.store(sY[q * UNIT : (q + 1) * UNIT, :].T, (p0, p1, p2, p3, p4, p5, p6, p7)[j * (64 // UNIT) + q])
+        tw.store(sY[q * UNIT : (q + 1) * UNIT, :].T, held[j * (64 // UNIT) + q])
     done.sync()
     tw.store(Y[first + j * 64, column], tw.load(sY), limit=(end, None))
 
@@ -109,7 +109,7 @@ def part(acc, i, UNIT, TALL):
 
 
 @tw.inline
-def consume_behind(Y, sX, sW, sY, ring, done, w, p0, p1, p2, p3, p4, p5, p6, p7, first, end, column, holds, TALL, HIGH):
+def consume_behind(Y, sX, sW, sY, ring, done, w, held, first, end, column, holds, TALL, HIGH):
     """64 weights by TALL rows; behind the first k blocks, the tile before is stored. Returns this one's parts."""
     UNIT = HIGH // 8
     acc = tw.zeros(f32, (64, TALL))
@@ -120,7 +120,7 @@ def consume_behind(Y, sX, sW, sY, ring, done, w, p0, p1, p2, p3, p4, p5, p6, p7,
         if j > 0:
             ring.release(keep=1)
         if holds == 1:
-            put(Y, sY, done, p0, p1, p2, p3, p4, p5, p6, p7, j, UNIT, first, end, column)
+            put(Y, sY, done, held, j, UNIT, first, end, column)
     for kt in tw.range(HIGH // 64, tw.cdiv(K, 64)):
         slot = ring.wait()
         tw.wgmma(acc, sW[slot, w * 64 : (w + 1) * 64, :], sX[slot, 0:TALL, :].T)
@@ -128,7 +128,10 @@ def consume_behind(Y, sX, sW, sY, ring, done, w, p0, p1, p2, p3, p4, p5, p6, p7,
         ring.release(keep=1)
     tw.wgmma_wait(0)
     ring.release()
-    return part(acc, 0, UNIT, TALL), part(acc, 1, UNIT, TALL), part(acc, 2, UNIT, TALL), part(acc, 3, UNIT, TALL), part(acc, 4, UNIT, TALL), part(acc, 5, UNIT, TALL), part(acc, 6, UNIT, TALL), part(acc, 7, UNIT, TALL)
+    parts = ()
+    for i in tw.unroll(8):
+        parts = parts + (part(acc, i, UNIT, TALL),)
+    return parts
 
 
 @tw.inline
@@ -136,14 +139,7 @@ def consume_tiles_behind(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STE
     """All tiles of a block, each stored behind the next one."""
     UNIT = HIGH // 8
     done = tw.named_barrier(1 + w, 128)
-    p0 = tw.zeros(bf16, (64, UNIT))
-    p1 = tw.zeros(bf16, (64, UNIT))
-    p2 = tw.zeros(bf16, (64, UNIT))
-    p3 = tw.zeros(bf16, (64, UNIT))
-    p4 = tw.zeros(bf16, (64, UNIT))
-    p5 = tw.zeros(bf16, (64, UNIT))
-    p6 = tw.zeros(bf16, (64, UNIT))
-    p7 = tw.zeros(bf16, (64, UNIT))
+    held = [tw.zeros(bf16, (64, UNIT))] * 8
     row = 0
     stop = 0
     column = 0
@@ -155,48 +151,26 @@ def consume_tiles_behind(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STE
         if end <= first:
             if holds == 1:
                 for j in tw.unroll(HIGH // 64):
-                    put(Y, sY[w], done, p0, p1, p2, p3, p4, p5, p6, p7, j, UNIT, row, stop, column)
-            p0 = tw.zeros(bf16, (64, UNIT))
-            p1 = tw.zeros(bf16, (64, UNIT))
-            p2 = tw.zeros(bf16, (64, UNIT))
-            p3 = tw.zeros(bf16, (64, UNIT))
-            p4 = tw.zeros(bf16, (64, UNIT))
-            p5 = tw.zeros(bf16, (64, UNIT))
-            p6 = tw.zeros(bf16, (64, UNIT))
-            p7 = tw.zeros(bf16, (64, UNIT))
+                    put(Y, sY[w], done, held, j, UNIT, row, stop, column)
+            held = [tw.zeros(bf16, (64, UNIT))] * 8
         for h in tw.unroll(HIGH // STEP):
             if end > first + h * STEP:
                 if h == HIGH // STEP - 1:
-                    p0, p1, p2, p3, p4, p5, p6, p7 = consume_behind(Y, sX, sW, sY[w], ring, done, w, p0, p1, p2, p3, p4, p5, p6, p7, row, stop, column, holds, HIGH, HIGH)
+                    held = consume_behind(Y, sX, sW, sY[w], ring, done, w, held, row, stop, column, holds, HIGH, HIGH)
                 elif end <= first + (h + 1) * STEP:
-                    p0, p1, p2, p3, p4, p5, p6, p7 = consume_behind(Y, sX, sW, sY[w], ring, done, w, p0, p1, p2, p3, p4, p5, p6, p7, row, stop, column, holds, (h + 1) * STEP, HIGH)
+                    held = consume_behind(Y, sX, sW, sY[w], ring, done, w, held, row, stop, column, holds, (h + 1) * STEP, HIGH)
         row = first
         stop = end
         column = bn * 128 + w * 64
         holds = 1
     if holds == 1:
         for j in tw.unroll(HIGH // 64):
-            put(Y, sY[w], done, p0, p1, p2, p3, p4, p5, p6, p7, j, UNIT, row, stop, column)
+            put(Y, sY[w], done, held, j, UNIT, row, stop, column)
 
 
-@tw.kernel(target="sm_90a", name="grouped_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))")
-def grouped_gemm_deferred(
-    X: tw.Tensor(bf16, P, K),
-    W: tw.Tensor(bf16, E, N, K),
-    expert: tw.Tensor(i32, P, range=E),  # the expert of each row; rows are sorted by it
-    tile_first: tw.Tensor(i32, BATCHES * TOGETHER),  # the first row of each tile
-    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row behind its last one
-    Y: tw.Tensor(bf16, P, N),
-    HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
-    STEP: tw.const(16, 32, 64) = 32,
-    STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
-    TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
-):
-    """Persistent blocks walk tiles of rows and of weights; both come by TMA. A tile is stored behind the next one's first k blocks, but for
-    low ones, which wait for their weights all the same."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > HIGH)
+@tw.inline
+def rows_of_experts(X, W, expert, tile_first, tile_end, Y, HIGH, STEP, STAGES, TOGETHER, DEFERRED):
+    """Persistent blocks walk tiles of rows and of weights; both come by TMA."""
     sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
     sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
@@ -214,46 +188,41 @@ def grouped_gemm_deferred(
                     elif end <= first + (h + 1) * STEP:
                         produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        if HIGH > 64 and STEP % (HIGH // 8) == 0:  # a tile waits in eight parts
+        if DEFERRED and HIGH > 64 and STEP % (HIGH // 8) == 0:  # a tile waits in eight parts
             consume_tiles_behind(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
         else:
             consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
 
 
-@tw.kernel(target="sm_90a", name="grouped_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))")
-def grouped_gemm(
+@tw.signature(name="grouped_gemm", target="sm_90a", computes="Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))")
+def grouped(
     X: tw.Tensor(bf16, P, K),
     W: tw.Tensor(bf16, E, N, K),
     expert: tw.Tensor(i32, P, range=E),  # the expert of each row; rows are sorted by it
     tile_first: tw.Tensor(i32, BATCHES * TOGETHER),  # the first row of each tile
-    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row behind its last one
+    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row after its last one
     Y: tw.Tensor(bf16, P, N),
     HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
     STEP: tw.const(16, 32, 64) = 32,
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
     TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
 ):
-    """A tile is stored before the next one begins, for any K."""
+    """Each row with the weights of its expert."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
-    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
-            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
-            first = tile_first[i]
-            end = tile_end[i]
-            e = expert[first]
-            for h in tw.unroll(HIGH // STEP):
-                if end > first + h * STEP:
-                    if h == HIGH // STEP - 1:
-                        produce(X, W, sX, sW, ring, first, e, bn, HIGH)
-                    elif end <= first + (h + 1) * STEP:
-                        produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
+
+
+@tw.kernel(grouped)
+def grouped_gemm_deferred(X, W, expert, tile_first, tile_end, Y, HIGH, STEP, STAGES, TOGETHER):
+    """A tile is stored behind the next one's first k blocks, but for low ones, which wait for their weights all the same."""
+    tw.assume(K > HIGH)
+    rows_of_experts(X, W, expert, tile_first, tile_end, Y, HIGH, STEP, STAGES, TOGETHER, True)
+
+
+@tw.kernel(grouped)
+def grouped_gemm(X, W, expert, tile_first, tile_end, Y, HIGH, STEP, STAGES, TOGETHER):
+    """A tile is stored before the next one begins, for any K."""
+    rows_of_experts(X, W, expert, tile_first, tile_end, Y, HIGH, STEP, STAGES, TOGETHER, False)
 
 
 @tw.kernel(target="sm_90a", name="gathered_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[rows[p], k]) * f32(W[expert[p], n, k])))")

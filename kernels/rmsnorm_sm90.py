@@ -86,21 +86,21 @@ def whole_rows_residual(X, R, gamma, S, Y, eps, BM, BN):
     tw.store(Y[m : m + BM, 0:BN], (wide * scale[:, None] * g.to(f32)[None, :]).to(Y.dtype))
 
 
-@tw.kernel(
-    target="sm_80",
-    name="rmsnorm",
-    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=BYTES // 64 if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else tw.max(128, BYTES // 32),
-    blocks_per_sm=1024 // (BYTES // 64) if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else 1536 // tw.max(128, BYTES // 32),
-)
-def rmsnorm_rows(
-    X: tw.Tensor(T, M, N),
-    gamma: tw.Tensor(T, N),
-    Y: tw.Tensor(T, M, N),
-    eps: tw.scalar(f32),
-    T: tw.each(bf16, f32),
-    BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768),
-):
+@tw.inline
+def row_shape(BYTES):
+    """Threads of a block and blocks of a multiprocessor for rows in registers."""
+    wide = BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096
+    threads = BYTES // 64 if wide else tw.max(128, BYTES // 32)
+    return tw.record(threads=threads, blocks=(1024 if wide else 1536) // threads)
+
+
+@tw.signature(computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])")
+def rmsnorm(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32)):
+    """Rows over the root of their mean square, scaled by column."""
+
+
+@tw.kernel(rmsnorm, target="sm_80", threads=row_shape(BYTES).threads, blocks_per_sm=row_shape(BYTES).blocks)
+def rmsnorm_rows(X, gamma, Y, eps, T, BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768)):
     """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones), one row a block or several short ones."""
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
@@ -108,22 +108,8 @@ def rmsnorm_rows(
     whole_rows(X, gamma, Y, eps, tw.max(1, 4096 // BYTES), BN)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="rmsnorm",
-    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=256 if ROW <= 524288 else 512,
-    cluster=(tw.min(8, ROW // 32768), 1, 1),
-    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 32768)),
-)
-def rmsnorm_staged(
-    X: tw.Tensor(T, M, N),
-    gamma: tw.Tensor(T, N),
-    Y: tw.Tensor(T, M, N),
-    eps: tw.scalar(f32),
-    T: tw.each(bf16, f32),
-    ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400),
-):
+@tw.kernel(rmsnorm, target="sm_90a", threads=256 if ROW <= 524288 else 512, cluster=(tw.min(8, ROW // 32768), 1, 1), blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 32768)))
+def rmsnorm_staged(X, gamma, Y, eps, T, ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
     """Rows of up to ROW bytes in the shared memory of a cluster; blocks of other rows compute while this one's row arrives."""
     C = tw.min(8, ROW // 32768)
     CHUNK = 4096 if ROW <= 524288 else 8192
@@ -132,100 +118,49 @@ def rmsnorm_staged(
     row_in_shared(X, gamma, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="rmsnorm",
-    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=512,
-    cluster=(C, 1, 1),
-    blocks_per_sm=2,
-)
-def rmsnorm_twice(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+@tw.kernel(rmsnorm, target="sm_90a", threads=512, cluster=(C, 1, 1), blocks_per_sm=2)
+def rmsnorm_twice(X, gamma, Y, eps, T, C: tw.const(2, 4, 8) = 8):
     """Rows of any length of whole vectors, read for the sum of squares and read again to be written."""
     tw.assume(N % (16 // T.bytes) == 0)
     row_twice(X, gamma, Y, eps, C, 16384 // T.bytes, 16 // T.bytes)
 
 
-@tw.kernel(
-    target="sm_80",
-    name="rmsnorm",
-    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 768 // tw.max(128, BN // 16)),
-)
-def rmsnorm_rows_any(
-    X: tw.Tensor(T, M, N),
-    gamma: tw.Tensor(T, N),
-    Y: tw.Tensor(T, M, N),
-    eps: tw.scalar(f32),
-    T: tw.each(bf16, f32),
-    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192),
-):
+@tw.kernel(rmsnorm, target="sm_80", threads=tw.max(128, BN // 16), blocks_per_sm=tw.max(1, 768 // tw.max(128, BN // 16)))
+def rmsnorm_rows_any(X, gamma, Y, eps, T, BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192)):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
     whole_rows(X, gamma, Y, eps, tw.max(1, 2048 // BN), BN)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="rmsnorm",
-    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=512,
-    cluster=(C, 1, 1),
-)
-def rmsnorm_twice_any(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+@tw.kernel(rmsnorm, target="sm_90a", threads=512, cluster=(C, 1, 1))
+def rmsnorm_twice_any(X, gamma, Y, eps, T, C: tw.const(2, 4, 8) = 8):
     """Rows of any length and alignment, read twice."""
     row_twice(X, gamma, Y, eps, C, 8192, 1)
 
 
-@tw.kernel(
+@tw.signature(
     target="sm_80",
-    name="rmsnorm_residual",
     computes="""
         let s[m, n] = f32(T(f32(X[m, n]) + f32(R[m, n])))
         S[m, n] = s[m, n]
         Y[m, n] = s[m, n] * rsqrt(mean(j in 0:N, s[m, j] * s[m, j]) + eps) * f32(gamma[n])
     """,
-    threads=tw.min(1024, tw.max(128, BYTES // 32)),
-    blocks_per_sm=tw.max(1, 1280 // tw.max(128, BYTES // 32)),
 )
-def rmsnorm_residual_rows(
-    X: tw.Tensor(T, M, N),
-    R: tw.Tensor(T, M, N),
-    gamma: tw.Tensor(T, N),
-    S: tw.Tensor(T, M, N),
-    Y: tw.Tensor(T, M, N),
-    eps: tw.scalar(f32),
-    T: tw.each(bf16, f32),
-    BYTES: tw.each(512, 1024, 2048, 4096, 8192, 16384, 32768),
-):
-    """The sum with the residual stream is written too: it is the next layer's residual. Rows of up to BYTES bytes in registers."""
+def rmsnorm_residual(X: tw.Tensor(T, M, N), R: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), S: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32)):
+    """The same of the sum with a residual stream, which is written too: it is the next layer's residual."""
+
+
+@tw.kernel(rmsnorm_residual, threads=tw.min(1024, tw.max(128, BYTES // 32)), blocks_per_sm=tw.max(1, 1280 // tw.max(128, BYTES // 32)))
+def rmsnorm_residual_rows(X, R, gamma, S, Y, eps, T, BYTES: tw.each(512, 1024, 2048, 4096, 8192, 16384, 32768)):
+    """Rows of up to BYTES bytes in registers."""
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
     whole_rows_residual(X, R, gamma, S, Y, eps, tw.max(1, 4096 // BYTES), BN)
 
 
-@tw.kernel(
-    target="sm_80",
-    name="rmsnorm_residual",
-    computes="""
-        let s[m, n] = f32(T(f32(X[m, n]) + f32(R[m, n])))
-        S[m, n] = s[m, n]
-        Y[m, n] = s[m, n] * rsqrt(mean(j in 0:N, s[m, j] * s[m, j]) + eps) * f32(gamma[n])
-    """,
-    threads=tw.max(128, BN // 16),
-)
-def rmsnorm_residual_any(
-    X: tw.Tensor(T, M, N),
-    R: tw.Tensor(T, M, N),
-    gamma: tw.Tensor(T, N),
-    S: tw.Tensor(T, M, N),
-    Y: tw.Tensor(T, M, N),
-    eps: tw.scalar(f32),
-    T: tw.each(bf16, f32),
-    BN: tw.each(256, 1024, 4096, 8192),
-):
+@tw.kernel(rmsnorm_residual, threads=tw.max(128, BN // 16))
+def rmsnorm_residual_any(X, R, gamma, S, Y, eps, T, BN: tw.each(256, 1024, 4096, 8192)):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
     whole_rows_residual(X, R, gamma, S, Y, eps, tw.max(1, 2048 // BN), BN)

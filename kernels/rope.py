@@ -5,18 +5,20 @@ from tilewright import bf16, f32
 L, H, D = tw.sizes("L H D")     # tokens, heads, half of a head's length
 T = tw.parameters("T")
 
-@tw.kernel(
+@tw.signature(
     target="sm_80",
-    name="rope",
     computes="""
         Y[t, h, p, d] = where(p == 0, f32(X[t, h, 0, d]) * f32(cosine[t, d]) - f32(X[t, h, 1, d]) * f32(sine[t, d]),
                               f32(X[t, h, 1, d]) * f32(cosine[t, d]) + f32(X[t, h, 0, d]) * f32(sine[t, d]))
     """,
     threads=256,
 )
-def rope_aligned(
-    X: tw.Tensor(T, L, H, 2, D), cosine: tw.Tensor(T, L, D), sine: tw.Tensor(T, L, D), Y: tw.Tensor(T, L, H, 2, D), T: tw.each(bf16, f32), BH: tw.const(16, 32, 64) = 32, BD: tw.const(32, 64, 128) = 64
-):
+def rope(X: tw.Tensor(T, L, H, 2, D), cosine: tw.Tensor(T, L, D), sine: tw.Tensor(T, L, D), Y: tw.Tensor(T, L, H, 2, D), T: tw.each(bf16, f32)):
+    """Pairs turned by an angle that grows with the position."""
+
+
+@tw.kernel(rope)
+def rope_aligned(X, cosine, sine, Y, T, BH: tw.const(16, 32, 64) = 32, BD: tw.const(32, 64, 128) = 64):
     """All heads of a token side by side; the token's sines and cosines are read once a block. Halves of whole vectors."""
     tw.assume(D % (16 // T.bytes) == 0)
     bd, bh, t = tw.grid(tw.cdiv(D, BD), tw.cdiv(H, BH), L)
@@ -30,18 +32,8 @@ def rope_aligned(
     tw.store(Y[t, h : h + BH, 1, d : d + BD], (b * c + a * s).to(Y.dtype))
 
 
-@tw.kernel(
-    target="sm_80",
-    name="rope",
-    computes="""
-        Y[t, h, p, d] = where(p == 0, f32(X[t, h, 0, d]) * f32(cosine[t, d]) - f32(X[t, h, 1, d]) * f32(sine[t, d]),
-                              f32(X[t, h, 1, d]) * f32(cosine[t, d]) + f32(X[t, h, 0, d]) * f32(sine[t, d]))
-    """,
-    threads=256,
-)
-def rope_any(
-    X: tw.Tensor(T, L, H, 2, D), cosine: tw.Tensor(T, L, D), sine: tw.Tensor(T, L, D), Y: tw.Tensor(T, L, H, 2, D), T: tw.each(bf16, f32), BH: tw.const(16, 32) = 16, BD: tw.const(32, 64) = 64
-):
+@tw.kernel(rope)
+def rope_any(X, cosine, sine, Y, T, BH: tw.const(16, 32) = 16, BD: tw.const(32, 64) = 64):
     """Halves of any length, one element a lane."""
     bd, bh, t = tw.grid(tw.cdiv(D, BD), tw.cdiv(H, BH), L)
     h = bh * BH

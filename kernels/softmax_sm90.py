@@ -171,19 +171,24 @@ def row_online(X, Y, C, BN):
         tw.store(Y[m, n : n + BN], (tw.exp2((x - whole_top) * LOG2E, approx=True) * scale).to(Y.dtype))
 
 
-@tw.kernel(
-    target="sm_80",
-    name="softmax",
-    computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=BYTES // 48 if BYTES == 9216 else BYTES // 64 if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else tw.max(128, BYTES // 32),
-    blocks_per_sm=6 if BYTES == 9216 else 1024 // (BYTES // 64) if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else 1536 // tw.max(128, BYTES // 32),
-)
-def softmax_rows(
-    X: tw.Tensor(T, M, N),
-    Y: tw.Tensor(T, M, N),
-    T: tw.each(bf16, f32),
-    BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 9216, 10240, 12288, 16384, 20480, 24576, 32768),
-):
+ROWS = tw.table({9216: tw.record(threads=192, blocks=6)})
+
+
+@tw.inline
+def row_shape(BYTES):
+    """Threads of a block and blocks of a multiprocessor for rows in registers."""
+    wide = BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096
+    threads = BYTES // 64 if wide else tw.max(128, BYTES // 32)
+    return ROWS.get(BYTES, tw.record(threads=threads, blocks=(1024 if wide else 1536) // threads))
+
+
+@tw.signature(computes="Y[m, n] = softmax(n, f32(X[m, n]))")
+def softmax(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32)):
+    """e to each element, over the sum of these in its row."""
+
+
+@tw.kernel(softmax, target="sm_80", threads=row_shape(BYTES).threads, blocks_per_sm=row_shape(BYTES).blocks)
+def softmax_rows(X, Y, T, BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 9216, 10240, 12288, 16384, 20480, 24576, 32768)):
     """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (three for rows of 8 KB, four in the larger ones), one row a block or several short ones."""
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
@@ -191,8 +196,8 @@ def softmax_rows(
     whole_rows(X, Y, tw.max(1, 4096 // BYTES), BN)
 
 
-@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=384)
-def softmax_team(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(f32)):
+@tw.kernel(softmax, target="sm_90a", threads=384)
+def softmax_team(X, Y, T: tw.each(f32)):
     """Rows that keep all blocks of an H200 busy with 3072 columns each."""
     tw.assume(1 <= M)
     tw.assume(99 * 3072 < N and N <= 132 * 3072)
@@ -201,14 +206,13 @@ def softmax_team(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(f32)):
 
 
 @tw.kernel(
+    softmax,
     target="sm_90a",
-    name="softmax",
-    computes="Y[m, n] = softmax(n, f32(X[m, n]))",
     threads=512 if T == bf16 or ROW > 524288 else 256,
     cluster=(7 if ROW > 524288 else ROW // 65536, 1, 1),
     blocks_per_sm=229376 // (ROW // (7 if ROW > 524288 else ROW // 65536)),
 )
-def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 802816, 1605632)):
+def softmax_staged(X, Y, T, ROW: tw.each(65536, 131072, 262144, 524288, 802816, 1605632)):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
     C = 7 if ROW > 524288 else ROW // 65536       # more clusters of seven than of eight find room at once
     THREADS = 512 if T == bf16 or ROW > 524288 else 256
@@ -217,42 +221,30 @@ def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16
     row_in_shared(X, Y, T, THREADS, C, ROW // C // (THREADS * 16), False)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="softmax",
-    computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=1024,
-    cluster=(C, 1, 1),
-)
-def softmax_online(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), V: tw.const(4, 8) = 4, C: tw.const(2, 4, 8) = 8):
+@tw.kernel(softmax, target="sm_90a", threads=1024, cluster=(C, 1, 1))
+def softmax_online(X, Y, T, V: tw.const(4, 8) = 4, C: tw.const(2, 4, 8) = 8):
     """Rows of any length, in chunks: read once for the maximum and the sum, and again to be written."""
     tw.assume(N % (16 // T.bytes) == 0)
     row_online(X, Y, C, 16384 * V // T.bytes)
 
 
-@tw.kernel(
-    target="sm_80",
-    name="softmax",
-    computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=32 if BYTES <= 2560 else BYTES // 48,
-    blocks_per_sm=tw.min(32, 1024 // (32 if BYTES <= 2560 else BYTES // 48)),
-)
-def softmax_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BYTES: tw.each(512, 1024, 1536, 2048, 2560, 4608, 6144, 9216, 12288, 18432, 24576)):
+@tw.kernel(softmax, target="sm_80", threads=32 if BYTES <= 2560 else BYTES // 48, blocks_per_sm=tw.min(32, 1024 // (32 if BYTES <= 2560 else BYTES // 48)))
+def softmax_shifted(X, Y, T, BYTES: tw.each(512, 1024, 1536, 2048, 2560, 4608, 6144, 9216, 12288, 18432, 24576)):
     """Rows of any length and pitch, up to BYTES bytes with what lies before, in the registers of a warp or of a block."""
     V = 16 // T.bytes
     tw.assume(N + V - 1 <= BYTES // T.bytes)
     shifted_row(X, Y, V, BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=416, cluster=(C, 1, 1), blocks_per_sm=3)
-def softmax_staged_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), C: tw.each(2, 4, 8)):
+@tw.kernel(softmax, target="sm_90a", threads=416, cluster=(C, 1, 1), blocks_per_sm=3)
+def softmax_staged_shifted(X, Y, T, C: tw.each(2, 4, 8)):
     """Longer rows of any length and pitch in the shared memory of a cluster: up to 64 KB and a line in each block."""
     K = 10
     tw.assume(N + 128 // T.bytes - 1 <= C * K * 416 * 16 // T.bytes)
     row_in_shared(X, Y, T, 416, C, K, True)
 
 
-@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=1024, cluster=(C, 1, 1))
-def softmax_online_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+@tw.kernel(softmax, target="sm_90a", threads=1024, cluster=(C, 1, 1))
+def softmax_online_any(X, Y, T, C: tw.const(2, 4, 8) = 8):
     """Rows of any length and pitch, read twice."""
     row_online(X, Y, C, 8192)

@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 M, N, V, P, L = tw.sizes("M N V P L")
-T = tw.parameters("T")
+T, LONG = tw.parameters("T LONG")
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
@@ -17,8 +17,8 @@ LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part 
         loss[m] = s[m] - f32(X[m, target[m]])
         DX[m, n] = T((exp(f32(X[m, n]) - s[m]) - where(n == target[m], 1, 0)) * scale)
     """,
-    threads=512,
-    blocks_per_sm=2,
+    threads=512 * (1 + LONG),
+    blocks_per_sm=2 - LONG,
 )
 def cross_entropy_gradient(
     X: tw.Tensor(T, M, N),
@@ -27,10 +27,13 @@ def cross_entropy_gradient(
     DX: tw.Tensor(T, M, N),
     scale: tw.scalar(f32),  # of the loss: 1 / M for a mean
     T: tw.each(bf16, f32),
+    LONG: tw.each(0, 1),  # rows of which two for each multiprocessor do not stay in L2
     BN: tw.const(2048, 4096) = 4096,
 ):
     """A block a row. Every lane has a maximum of its own for each of its places, so that nobody meets before the end of the first pass; the second pass finds the row in L2."""
     tw.assume(N % (16 // T.bytes) == 0)
+    if LONG == 0:
+        tw.assume(N <= 131072 // T.bytes)
     m = tw.grid(M)
     label = tw.load(target[m])
     top = tw.full(f32, (BN,), LOWEST)
@@ -80,9 +83,9 @@ def embedding_gradient(
         let u[n] = beta1 * m[n] + (1 - beta1) * f32(G[n])
         let q[n] = beta2 * v[n] + (1 - beta2) * f32(G[n]) * f32(G[n])
         let x[n] = w[n] - rate * (u[n] * fix1 / (sqrt(maximum(q[n] * fix2, 0)) + eps) + decay * w[n])
-        m2[n] = u[n]
-        v2[n] = q[n]
-        w2[n] = x[n]
+        m[n] = u[n]
+        v[n] = q[n]
+        w[n] = x[n]
         W[n] = bf16(x[n])
     """,
     threads=256,
@@ -92,9 +95,6 @@ def adam(
     m: tw.Tensor(f32, N),
     v: tw.Tensor(f32, N),
     w: tw.Tensor(f32, N),
-    m2: tw.Tensor(f32, N),
-    v2: tw.Tensor(f32, N),
-    w2: tw.Tensor(f32, N),
     W: tw.Tensor(bf16, N),
     beta1: tw.scalar(f32),
     beta2: tw.scalar(f32),
@@ -106,7 +106,7 @@ def adam(
     T: tw.each(bf16, f32),
     BA: tw.const(1024, 2048) = 1024,
 ):
-    """AdamW on flat f32 parameters, with the bf16 copy that the next forward pass reads. The new state lies beside the old one: two sets take turns."""
+    """AdamW on flat f32 parameters, with the bf16 copy that the next forward pass reads. State and parameters are updated in place."""
     tw.assume(N % 8 == 0)
     i = tw.grid(tw.cdiv(N, BA)) * BA
     g = tw.load(G[i : i + BA], fill=0.0, hint="streaming", layout=tw.blocked(vector=4)).to(f32)
@@ -114,7 +114,7 @@ def adam(
     u = beta1 * tw.load(m[i : i + BA], fill=0.0, hint="streaming") + (1.0 - beta1) * g
     q = beta2 * tw.load(v[i : i + BA], fill=0.0, hint="streaming") + (1.0 - beta2) * g * g
     x = x - rate * (u * fix1 / (tw.sqrt(tw.maximum(q * fix2, 0.0)) + eps) + decay * x)
-    tw.store(m2[i : i + BA], u, hint="streaming")
-    tw.store(v2[i : i + BA], q, hint="streaming")
-    tw.store(w2[i : i + BA], x, hint="streaming")
+    tw.store(m[i : i + BA], u, hint="streaming")
+    tw.store(v[i : i + BA], q, hint="streaming")
+    tw.store(w[i : i + BA], x, hint="streaming")
     tw.store(W[i : i + BA], x.to(bf16), hint="streaming")

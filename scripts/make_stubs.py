@@ -60,9 +60,18 @@ def version() -> str: ...
 def library_path() -> str: ...
 def load(path: Any, *given: Any, **constants: Any) -> Any:
     """A kernel file as a Module, or one of the package's by its name: load("attention_sm90.py", D=256). In a kernel: reads a tile from memory."""
+class Signature:
+    """What the kernels of one name take and compute."""
+    name: str
+
+def signature(*, name: str = ..., computes: str = ..., **options: Any) -> Callable[[Callable[..., Any]], Signature]:
+    """The parameters and `computes` that kernels share."""
 @overload
 def kernel(function: Callable[..., Any]) -> Kernel:
     """A function of the language, as a kernel that can be called with tensors."""
+@overload
+def kernel(signature: "Signature", *, target: str = ..., name: str = ..., threads: Any = ..., **options: Any) -> Callable[[Callable[..., Any]], Kernel]:
+    """A variant of the kernel that a signature declares: parameters without annotations are the signature's."""
 @overload
 def kernel(*, target: str = ..., name: str = ..., computes: str = ..., threads: Any = ..., **options: Any) -> Callable[[Callable[..., Any]], Kernel]: ...
 @overload

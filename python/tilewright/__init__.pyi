@@ -51,9 +51,18 @@ def version() -> str: ...
 def library_path() -> str: ...
 def load(path: Any, *given: Any, **constants: Any) -> Any:
     """A kernel file as a Module, or one of the package's by its name: load("attention_sm90.py", D=256). In a kernel: reads a tile from memory."""
+class Signature:
+    """What the kernels of one name take and compute."""
+    name: str
+
+def signature(*, name: str = ..., computes: str = ..., **options: Any) -> Callable[[Callable[..., Any]], Signature]:
+    """The parameters and `computes` that kernels share."""
 @overload
 def kernel(function: Callable[..., Any]) -> Kernel:
     """A function of the language, as a kernel that can be called with tensors."""
+@overload
+def kernel(signature: "Signature", *, target: str = ..., name: str = ..., threads: Any = ..., **options: Any) -> Callable[[Callable[..., Any]], Kernel]:
+    """A variant of the kernel that a signature declares: parameters without annotations are the signature's."""
 @overload
 def kernel(*, target: str = ..., name: str = ..., computes: str = ..., threads: Any = ..., **options: Any) -> Callable[[Callable[..., Any]], Kernel]: ...
 @overload
@@ -249,6 +258,10 @@ def const(*choices: Any, **options: Any) -> Any:
     """A constant of the kernel: one of these values, chosen when it is compiled."""
 def each(*choices: Any, **options: Any) -> Any:
     """A constant with a variant of the kernel for each of its values."""
+def record(*base: Any, **fields: Any) -> Any:
+    """Values by name: r = tw.record(rows=64, fold=plus), r.rows. Begins with the fields of other records."""
+def table(entries: dict[Any, Any], **options: Any) -> Any:
+    """Constants by key: t[BN, T], t.get(BN, 4)."""
 def buffer(dtype: Any, *dims: Any, **options: Any) -> Any:
     """Memory of a program that its launches share."""
 f64: Any

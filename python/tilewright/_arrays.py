@@ -1,7 +1,8 @@
 """The little that the operations need of an array library: torch, or numpy where there is no torch."""
 import sys
 
-_TO_TORCH = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64"}
+_TO_TORCH = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64",
+             "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "i8": "int8", "u8": "uint8"}
 
 
 class TorchArrays:
@@ -9,8 +10,8 @@ class TorchArrays:
 
     def __init__(self, torch):
         self.torch = torch
-        self.name_of = {getattr(torch, long): short for short, long in _TO_TORCH.items()}
-        self.name_of.update({getattr(torch, long): short for long, short in (("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2"), ("int8", "i8"), ("uint8", "u8"), ("bool", "bool")) if hasattr(torch, long)})
+        self.name_of = {getattr(torch, long): short for short, long in _TO_TORCH.items() if hasattr(torch, long)}
+        self.name_of[torch.bool] = "bool"
 
     def dtype(self, x):
         return self.name_of.get(x.dtype, str(x.dtype))

@@ -38,7 +38,7 @@ class Plan:
             return
         if self.call is None:
             self.call = self.kernel.call_for(values)
-        self.kernel._launch(self.call, values)
+        self.kernel._launch(self.call, torch_module(), *values)
 
 
 _table = None

@@ -45,12 +45,36 @@ class Tensor:
         self.dtype, self.dims, self.options = dtype, dims, options
 
 
+class table(dict):
+    """Constants by key. A const parameter is no key for Python, and what it would find is a Symbol."""
+
+    def __missing__(self, key):
+        return Symbol("entry")
+
+
 def inline(function):
     return function
 
 
+class Signature:
+    """What the kernels of one name take and compute."""
+
+    def __init__(self, function, name):
+        self.name = name
+        self.__doc__ = function.__doc__
+
+
+def signature(function=None, **options):
+    """As in the language: the parameters and `computes` that kernels share, @tw.kernel(that_signature, ...)."""
+    if function is not None:
+        return Signature(function, function.__name__)
+    return lambda f: Signature(f, options.get("name", f.__name__))
+
+
 def kernel(function=None, **options):
     """As in the language; the result is callable with tensors. The function's file is read, the function never runs."""
+    if isinstance(function, Signature):
+        return lambda f: deferred(f, options.get("name", function.name))
     if function is not None:
         return deferred(function, function.__name__)
     return lambda f: deferred(f, options.get("name", f.__name__))
@@ -70,4 +94,4 @@ def _stand_in(name, about):
 
 
 # Everything else of the language: known to Python by name, so that files import and editors complete.
-OTHERS = {name: _stand_in(name, about) for name, (_, _, about) in NAMES.items() if name not in ("sizes", "parameters")}
+OTHERS = {name: _stand_in(name, about) for name, (_, _, about) in NAMES.items() if name not in ("sizes", "parameters", "table")}

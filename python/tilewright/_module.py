@@ -19,10 +19,40 @@ class _Call:
     __slots__ = ("device", "handle", "pack", "pack_scalars", "workspace_bytes")
 
     def __init__(self, handle, tensors, scalars, device):
-        self.handle, self.device = handle, device
+        self.handle, self.device = handle.value, device
         self.pack = struct.Struct(f"{tensors}Q").pack
         self.pack_scalars = struct.Struct(f"{max(1, scalars)}d").pack
         self.workspace_bytes = library().tw_call_workspace_bytes(handle)
+
+
+def _fast(is_tensor):
+    """The two functions of a launch whose signature is known, written out for this number of tensors and scalars: loops over the arguments would take as long as the launch itself.
+
+    key(*values): what follows from types, shapes, strides and devices. launch(call, torch, *values): addresses and scalars to the current stream.
+    """
+    names = [f"a{i}" for i in range(len(is_tensor))]
+    tensors = [n for n, tensor in zip(names, is_tensor) if tensor]
+    scalars = [n for n, tensor in zip(names, is_tensor) if not tensor]
+    everything = "".join(n + ", " for n in names)
+    key = "".join(f"{t}.dtype, {t}.shape, {t}.stride(), {t}.get_device(), " for t in tensors)
+    text = f"""
+def key({everything}):
+    return ({key})
+
+def launch(call, torch, {everything}):
+    device, kept, workspace = call.device, None, 0
+    if call.workspace_bytes:
+        # torch's allocator hands memory out in the stream's order, and keeps what a captured graph uses.
+        kept = torch.empty(call.workspace_bytes, dtype=torch.uint8, device=device)
+        workspace = kept.data_ptr()
+    code = enqueue(call.handle, call.pack({", ".join(t + ".data_ptr()" for t in tensors)}), {f"call.pack_scalars({', '.join(scalars)})" if scalars else "none"}, workspace,
+                   torch._C._cuda_getCurrentRawStream(device))
+    if code:
+        check(code)
+"""
+    scope = {"enqueue": library().tw_call_launch, "check": check, "none": struct.pack("d", 0.0)}
+    exec(text, scope)  # of our own text alone
+    return scope["key"], scope["launch"]
 
 
 class Kernel:
@@ -40,6 +70,7 @@ class Kernel:
         self._scalars = len(self._parameters) - len(self._names)
         self._calls = {}
         self._seen = set()
+        self._key, self._launch = _fast(self._is_tensor)
 
     @property
     def computes(self):
@@ -101,30 +132,15 @@ class Kernel:
 
     def __call__(self, *given, stream=None, **named):
         torch = torch_module()
-        if torch is not None and not named and stream is None and len(given) == len(self._is_tensor):
+        if torch is not None and not named and stream is None:
             # The fast way: everything that follows from types, shapes and strides was decided at the first call with them.
             try:
-                key = self._key(given)
-                call = self._calls.get(key)
+                call = self._calls.get(self._key(*given))
             except (AttributeError, TypeError):
                 call = None
             if call is not None and torch._C._cuda_getDevice() == call.device:
-                return self._launch(call, given)
+                return self._launch(call, torch, *given)
         return self._first(given, named, stream)
-
-    def _key(self, values):
-        return tuple([(v.dtype, v.shape, v.stride(), v.device) for v, is_tensor in zip(values, self._is_tensor) if is_tensor])
-
-    def _launch(self, call, given):
-        torch = torch_module()
-        stream = torch._C._cuda_getCurrentRawStream(call.device)
-        addresses = [v.data_ptr() for v, is_tensor in zip(given, self._is_tensor) if is_tensor]
-        scalars = [v for v, is_tensor in zip(given, self._is_tensor) if not is_tensor] if self._scalars else (0.0,)
-        # torch's allocator hands memory out in the stream's order, and keeps what a captured graph uses.
-        workspace = torch.empty(call.workspace_bytes, dtype=torch.uint8, device=call.device) if call.workspace_bytes else None
-        code = library().tw_call_launch(call.handle, call.pack(*addresses), call.pack_scalars(*scalars), workspace.data_ptr() if workspace is not None else 0, stream)
-        if code:
-            check(code)
 
     def _first(self, given, named, stream):
         values = self._bound(given, named)
@@ -134,7 +150,7 @@ class Kernel:
         if place == HOST:
             check(library().tw_module_emulate(*request))
         elif all(is_torch(v) for v in keep) and stream is None:
-            self._launch(self._made(request, values, place), values)
+            self._launch(self._made(request, values, place), torch_module(), *values)
         else:
             where = current_stream() if stream is None else getattr(stream, "cuda_stream", stream)
             check(library().tw_module_launch(*request, where))
@@ -145,12 +161,12 @@ class Kernel:
         check(library().tw_call_create(*request, ctypes.byref(handle)))
         if len(self._calls) >= _MOST_CALLS:
             self._calls.clear()
-        call = self._calls[self._key(values)] = _Call(handle, len(self._names), self._scalars, place)
+        call = self._calls[self._key(*values)] = _Call(handle, len(self._names), self._scalars, place)
         return call
 
     def call_for(self, values):
         """The same for tensors of torch on a GPU, without a launch: what the table of operations keeps."""
-        known = self._calls.get(self._key(values))
+        known = self._calls.get(self._key(*values))
         if known is not None:
             return known
         tensors, scalars, _, place = self._described(self._bound(values, {}))

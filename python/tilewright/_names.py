@@ -102,5 +102,7 @@ NAMES = {
     "scalar": ("dtype: Any, positive: bool = ...", "Any", "A number that is passed to the kernel."),
     "const": ("*choices: Any", "Any", "A constant of the kernel: one of these values, chosen when it is compiled."),
     "each": ("*choices: Any", "Any", "A constant with a variant of the kernel for each of its values."),
+    "record": ("*base: Any, **fields: Any", "Any", "Values by name: r = tw.record(rows=64, fold=plus), r.rows. Begins with the fields of other records."),
+    "table": ("entries: dict[Any, Any]", "Any", "Constants by key: t[BN, T], t.get(BN, 4)."),
     "buffer": ("dtype: Any, *dims: Any", "Any", "Memory of a program that its launches share."),
 }

@@ -60,6 +60,21 @@ _FAKE = {
     "bias_gelu": _same,
     "grouped_gemm": lambda x, w, ends, **_: x.new_empty((x.shape[0], w.shape[-2])),
     "gathered_gemm": lambda x, w, rows, ends, **_: x.new_empty((rows.shape[0], w.shape[-2])),
+    "matmul_fp8": lambda a, b, *_, **__: a.new_empty((a.shape[0], b.shape[0]), dtype=torch.bfloat16),
+    "matmul_fp8_blocks": lambda a, b, *_, **__: a.new_empty((a.shape[0], b.shape[0]), dtype=torch.bfloat16),
+    "matmul_int8": lambda a, b, scale_a=None, *_, **__: a.new_empty((a.shape[0], b.shape[0]), dtype=torch.int32 if scale_a is None else torch.bfloat16),
+    "linear_w4": lambda x, weight, *_, **__: x.new_empty((*x.shape[:-1], weight.shape[0])),
+    "quantize_fp8": lambda x, **_: (x.new_empty(x.shape, dtype=torch.float8_e4m3fn), x.new_empty(x.shape[:-1], dtype=torch.float32)),
+    "quantize_fp8_blocks": lambda x, **_: (x.new_empty(x.shape, dtype=torch.float8_e4m3fn), x.new_empty(((x.shape[1] + 127) // 128, x.shape[0]), dtype=torch.float32)),
+    "attention_variant": lambda q, *_, **__: q.new_empty(q.shape),
+    "attention_packed": lambda q, *_, **__: q.new_empty(q.shape),
+    "attention_backward": lambda grad, q, k, v, *_, **__: tuple(t.new_empty(t.shape) for t in (q, k, v)),
+    "decode": lambda q, *_, **__: q.new_empty(q.shape),
+    "decode_paged": lambda q, *_, **__: q.new_empty(q.shape),
+    "rmsnorm_backward": lambda grad, x, *_, **__: (x.new_empty(x.shape), x.new_empty(x.shape[-1:])),
+    "layernorm_backward": lambda grad, x, *_, **__: (x.new_empty(x.shape), x.new_empty(x.shape[-1:]), x.new_empty(x.shape[-1:])),
+    "cross_entropy_with_gradient": lambda logits, target, **_: (logits.new_empty(target.shape, dtype=torch.float32), logits.new_empty(logits.shape)),
+    "adam": lambda *_, **__: None,
     "gathered_swiglu": lambda x, w, rows, ends, **_: x.new_empty((rows.shape[0], w.shape[-2])),
 }
 
@@ -126,16 +141,80 @@ def _linear_gradient(ctx, grad):
     return (grad_x, grad_weight, grads.sum(0) if _needed(ctx, 2) else None, None, grad if _needed(ctx, 4) else None)[: len(ctx.needs_input_grad)]
 
 
+def _norm_setup(ctx, inputs, output, keyword_only_inputs=None):
+    """x, weight, (bias,) eps: what was not given has its default."""
+    ctx.weight = len(inputs) > 1 and inputs[1] is not None
+    ctx.save_for_backward(inputs[0], *inputs[1:2] if ctx.weight else ())
+    ctx.eps = [v for v in inputs if isinstance(v, float)]
+
+
+def _norm_gradient(operation):
+    def backward(ctx, grad):
+        x, *weight = ctx.saved_tensors
+        made = getattr(torch.ops.tilewright, operation)(grad, x, weight[0] if weight else None, *ctx.eps)
+        return (*[g if _needed(ctx, i) else None for i, g in enumerate(made)], None, None)[: len(ctx.needs_input_grad)]
+
+    return backward
+
+
+def _attention_setup(ctx, inputs, output, keyword_only_inputs=None):
+    ctx.save_for_backward(*inputs[:3], *output)
+    ctx.mark_non_differentiable(output[1])
+    ctx.options = {n: v for n, v in (keyword_only_inputs or {}).items() if n in ("causal", "scale")}
+
+
+def _attention_gradient(ctx, grad, _):
+    q, k, v, out, lse = ctx.saved_tensors
+    return torch.ops.tilewright.attention_backward(grad, q, k, v, out, lse, **ctx.options)
+
+
+def _attention(q, k, v, **options):
+    """Where a gradient is wanted, through the operation that keeps the logsumexp."""
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (q, k, v)):
+        return torch.ops.tilewright.attention_with_lse(q, k, v, **options)[0]
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.tilewright.attention(q, k, v, **options)
+
+
+def _cross_entropy_setup(ctx, inputs, output, keyword_only_inputs=None):
+    ctx.save_for_backward(*inputs[:2])
+    ctx.options = keyword_only_inputs or {}
+
+
+def _cross_entropy_gradient(ctx, grad):
+    logits, target = ctx.saved_tensors
+    flat = target.reshape(-1)
+    counted = flat != ctx.options.get("ignore_index", -100)
+    _, made = torch.ops.tilewright.cross_entropy_with_gradient(logits.reshape(-1, logits.shape[-1]), flat * counted)
+    reduction = ctx.options.get("reduction", "mean")
+    share = grad.reshape(-1) * counted if reduction == "none" else counted * (grad / counted.sum() if reduction == "mean" else grad)
+    return (made * share[:, None].to(made.dtype)).reshape(logits.shape), None
+
+
+# What has gradients: (the function of the gradient, what the forward pass keeps).
+_GRADIENTS = {
+    "matmul": (_matmul_gradient, _matmul_setup),
+    "linear": (_linear_gradient, _linear_setup),
+    "rmsnorm": (_norm_gradient("rmsnorm_backward"), _norm_setup),
+    "layernorm": (_norm_gradient("layernorm_backward"), _norm_setup),
+    "attention_with_lse": (_attention_gradient, _attention_setup),
+    "cross_entropy": (_cross_entropy_gradient, _cross_entropy_setup),
+}
+
+
 def register(operations):
     for name, (function, schema) in operations.items():
         _library.define(name + schema)
         for key in ("CUDA", "CPU"):
             _library.impl(name, function, key)
         torch.library.register_fake(f"tilewright::{name}", _FAKE[name], lib=_library)
-        if name == "matmul":
-            torch.library.register_autograd(f"tilewright::{name}", _matmul_gradient, setup_context=_matmul_setup, lib=_library)
-        elif name == "linear":
-            torch.library.register_autograd(f"tilewright::{name}", _linear_gradient, setup_context=_linear_setup, lib=_library)
+        if "!" in schema:  # it writes its arguments and gives nothing
+            continue
+        if name == "attention":
+            _library.impl(name, _attention, "Autograd")
+            continue
+        if name in _GRADIENTS:
+            backward, setup_context = _GRADIENTS[name]
         else:
             setup_context, backward = _no_gradient(name)
-            torch.library.register_autograd(f"tilewright::{name}", backward, setup_context=setup_context, lib=_library)
+        torch.library.register_autograd(f"tilewright::{name}", backward, setup_context=setup_context, lib=_library)

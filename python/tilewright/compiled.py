@@ -59,7 +59,7 @@ class Compiled:
     def __init__(self, source, plan, report, parameters):
         self.source, self.plan, self.report = source, plan, report
         self._module = loads(source, name=plan["name"] + ".py")
-        self._fixed = {}
+        self._fixed, self._numbers = {}, {}
         for p in plan["parameters"]:
             self._fixed[p["name"]] = parameters[p["name"]].detach().contiguous()
         self._last = self._last_uses()
@@ -77,23 +77,38 @@ class Compiled:
             by_launch.setdefault(i, []).append(name)
         return by_launch
 
+    def _number(self, value, device):
+        """A float as a tensor; the last few are kept."""
+        import torch
+        if (value, device) not in self._numbers:
+            if len(self._numbers) > 16:
+                self._numbers.clear()
+            self._numbers[value, device] = torch.full((), value, dtype=torch.float32, device=device)
+        return self._numbers[value, device]
+
     def __call__(self, *inputs):
         import torch
-        if len(inputs) != len(self.plan["inputs"]):
-            raise TilewrightError(1, f"{self.plan['name']} takes {len(self.plan['inputs'])} inputs; {len(inputs)} were given")
+        given = [about for about in self.plan["inputs"] if "random" not in about]
+        if len(inputs) != len(given):
+            raise TilewrightError(1, f"{self.plan['name']} takes {len(given)} inputs; {len(inputs)} were given")
+        device = next((x.device for x in [*inputs, *self._fixed.values()] if isinstance(x, torch.Tensor)), "cuda")
         values = dict(self._fixed)
-        for about, x in zip(self.plan["inputs"], inputs):
+        for about in self.plan["inputs"]:
+            if "random" in about:
+                values[about["name"]] = torch.rand(about["shape"], device=device)
+        for about, x in zip(given, inputs):
+            if isinstance(x, float):
+                x = self._number(x, device)
             if list(x.shape) != about["shape"] or x.dtype != getattr(torch, _TORCH[about["dtype"]]):
                 raise TilewrightError(1, f"{about['name']} is {tuple(x.shape)} of {x.dtype}; these kernels are for {tuple(about['shape'])} of {about['dtype']}")
             values[about["name"]] = x.contiguous()
-        device = inputs[0].device if inputs else next(iter(self._fixed.values())).device
         for i, launch in enumerate(self.plan["launches"]):
             views = []
             for a in launch["arguments"]:
-                if a["output"]:
+                if a["output"] and a["buffer"] not in values:
                     made = self.plan["buffers"][a["buffer"]]
                     values[a["buffer"]] = torch.empty(made["shape"], dtype=getattr(torch, _TORCH[made["dtype"]]), device=device)
-                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"]))
+                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"], a["offset"]))
             self._module.kernels[launch["kernel"]](*views)
             for name in self._last.get(i, ()):
                 del values[name]

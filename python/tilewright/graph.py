@@ -78,9 +78,40 @@ def _conv(g, n, a, k):
     x, w, bias, stride, padding, dilation, transposed, output_padding, groups = a
     count = len(g.shape(x)) - 2
     attributes = {"stride": _window(stride, count), "padding": _window(padding, count), "dilation": _window(dilation, count), "groups": groups}
+    if not _rounded(g.shape(x)[1] // groups, count, groups, transposed):
+        attributes["tf32"] = False
     if transposed:
         attributes.update(transposed=True, output_padding=_window(output_padding, count))
     return g.node(n, "conv", [x, w] + ([bias] if bias is not None else []), attributes)
+
+
+def _rounded(channels, dims, groups, transposed):
+    """Whether torch's library rounds the operands of such a convolution to tf32 where it may: measured on an H200, torch 2.11 (bench/kernelbench/precision.py)."""
+    return groups == 1 and (transposed or dims < 3 or channels % 4 == 0)
+
+
+def _dropout(g, n, a, k):
+    """Zeros with probability p, by numbers that are drawn anew for each call."""
+    x, p, training = a[0], float(a[1]), _get(a, 2, True)
+    if not training or p == 0.0:
+        return g.node(n, "copy", [x])
+    u = g.random(n)
+    kept = g.extra(n, "ge", [u, p], like=x, dtype="bool")
+    return g.node(n, "where", [kept, g.extra(n, "mul", [x, 1.0 / (1.0 - p)], like=x), 0.0])
+
+
+def _bernoulli(g, n, a, k):
+    kept = g.extra(n, "lt", [g.random(n), float(_get(a, 1, 0.5))], shape=n_shape(n), dtype="bool")
+    return g.node(n, "cast", [kept])
+
+
+def _in_place(write):
+    """Of an operator that overwrites its operand: only where nobody else reads that."""
+    def checked(g, n, a, k):
+        if len(n.args[0].users) != 1:
+            g.refuse(n)
+        return write(g, n, a, k)
+    return checked
 
 
 def _batch_norm(g, n, a, k):
@@ -291,6 +322,11 @@ def _table():
     t["l1_loss"] = _loss("l1_loss")
     t["smooth_l1_loss"] = _loss("smooth_l1_loss", [(3, "beta")])
     t["huber_loss"] = _loss("huber_loss", [(3, "delta")])
+    t["native_dropout"] = t["dropout"] = _dropout
+    t["bernoulli_"] = _in_place(_bernoulli)
+    for name in ("add", "sub", "mul", "div"):
+        t[name + "_"] = _in_place(_binary(name))
+    t["empty_like"] = _full(0)
     t["nll_loss_forward"] = t["nll_loss"] = _nll
     t["full"] = _full(None)
     t["full_like"] = _full(None)
@@ -341,6 +377,14 @@ class _Graph:
         value = n.meta["val"]
         value = value[0] if isinstance(value, (list, tuple)) else value
         return self._add(f"{n.name}.{self._count}", op, inputs, attributes, self._shapes[like] if like is not None else shape, dtype or dtype_of(value))
+
+    def random(self, n):
+        self._count += 1
+        name = f"u{self._count}"
+        self.inputs.append({"name": name, "shape": n_shape(n), "dtype": "f32", "random": "uniform"})
+        self._shapes[name], self._dtypes[name] = n_shape(n), "f32"
+        self.notes.append("the numbers of dropout are drawn by torch, outside of the kernels")
+        return name
 
     def refuse(self, n):
         raise Unsupported(f"{n.target} with these attributes is not supported", [str(n.target)])
@@ -476,7 +520,7 @@ def trace(module, inputs, name="graph", fake_mode=None):
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
     aten = torch.ops.aten
-    decompositions = get_decompositions([aten.native_dropout, aten.addmv, aten.baddbmm, aten.triplet_margin_loss, aten.cosine_embedding_loss,
+    decompositions = get_decompositions([aten.addmv, aten.baddbmm, aten.triplet_margin_loss, aten.cosine_embedding_loss,
                                          aten.hinge_embedding_loss, aten.soft_margin_loss, aten.margin_ranking_loss, aten.diag_embed, aten.std, aten.var_mean,
                                          aten.norm, aten.selu, aten.addcmul, aten.addcdiv, aten.lerp, aten.softshrink, aten.threshold, aten.logit, aten.glu])
     state = dict(module.named_parameters())
@@ -484,6 +528,11 @@ def trace(module, inputs, name="graph", fake_mode=None):
     names = list(state) + list(buffers)
     values = list(state.values()) + list(buffers.values())
     mode = fake_mode or FakeTensorMode(allow_non_fake_inputs=True)
+
+    # A float is a tensor without dimensions; a whole number, a truth value or None is part of the graph.
+    inputs = [torch.empty((), dtype=torch.float32) if isinstance(v, float) else v for v in inputs]
+    if not all(isinstance(v, torch.Tensor) for v in inputs):
+        raise Unsupported("inputs that are neither tensors nor floats", ["inputs"])
 
     def call(values, inputs):
         return torch.func.functional_call(module, dict(zip(names, values)), tuple(inputs))
@@ -493,9 +542,6 @@ def trace(module, inputs, name="graph", fake_mode=None):
 
     with mode, torch.no_grad():
         gm = make_fx(call, decomposition_table=decompositions, tracing_mode="real", _allow_non_fake_inputs=True)([fake(v.detach()) for v in values], [fake(v) for v in inputs])
-    tensors = [i for i, v in enumerate(inputs) if isinstance(v, torch.Tensor)]
-    if len(tensors) != len(inputs):
-        raise Unsupported("inputs that are no tensors", ["inputs"])
     placeholders = [("parameters", parameter_name(n)) for n in names] + [("inputs", f"x{i}") for i in range(len(inputs))]
     graph, notes = from_fx(gm, placeholders, name)
     used = {v for node in graph["nodes"] for v in node["inputs"] if isinstance(v, str)} | set(graph["outputs"])

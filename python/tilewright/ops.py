@@ -11,19 +11,24 @@ torch.ops.tilewright.NAME: torch.compile has no graph break at it, gradients go 
 import importlib.util
 
 from ._attention import attention, attention_with_lse
+from ._caches import attention_packed, attention_variant, decode, decode_paged
 from ._dispatch import FallbackWarning, fallbacks
 from ._elements import bias_gelu, gelu, relu, sigmoid, silu, swiglu
 from ._experts import gathered_gemm, gathered_swiglu, grouped_gemm
 from ._matrices import linear, matmul, matmul_gated
 from ._operations import OPERATIONS, _take_torch
+from ._precision import linear_w4, matmul_fp8, matmul_fp8_blocks, matmul_int8, quantize_fp8, quantize_fp8_blocks
 from ._rows import argmax, argmin, cross_entropy, cumprod, cumsum, layernorm, logsumexp, mean, rmsnorm, rmsnorm_residual, rope, softmax, transpose
 from ._rows import max_ as max
 from ._rows import min_ as min
 from ._rows import sum_ as sum
+from ._training import adam_ as adam
+from ._training import attention_backward, cross_entropy_with_gradient, layernorm_backward, rmsnorm_backward
 
-__all__ = ["FallbackWarning", "argmax", "argmin", "attention", "attention_with_lse", "bias_gelu", "cross_entropy", "cumprod", "cumsum", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu",
-           "grouped_gemm", "layernorm", "linear", "logsumexp", "matmul", "matmul_gated", "max", "mean", "min", "relu", "rmsnorm", "rmsnorm_residual", "rope", "sigmoid",
-           "silu", "softmax", "sum", "swiglu", "transpose"]
+__all__ = ["FallbackWarning", "adam", "argmax", "argmin", "attention", "attention_backward", "attention_packed", "attention_variant", "attention_with_lse", "bias_gelu",
+           "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm",
+           "layernorm", "layernorm_backward", "linear", "linear_w4", "logsumexp", "matmul", "matmul_fp8", "matmul_fp8_blocks", "matmul_gated", "matmul_int8", "max", "mean", "min",
+           "quantize_fp8", "quantize_fp8_blocks", "relu", "rmsnorm", "rmsnorm_backward", "rmsnorm_residual", "rope", "sigmoid", "silu", "softmax", "sum", "swiglu", "transpose"]
 
 if importlib.util.find_spec("torch") is not None:
     from . import _torch_ops

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -31,7 +33,7 @@ int refuse(const graph::Problem& p) {
 }
 
 // The verdict on every kernel, each in a process of its own: one that takes too long costs its own verdict.
-json prove(const Options& o, const graph::Generated& made, const ir::Module& module) {
+json prove(const Options& o, const graph::Generated& made, const ir::Module& module, std::map<std::string, json>& known) {
     json verdicts = json::array();
     for (const graph::KernelText& k : made.kernels)
         verdicts.push_back({{"kernel", k.name}, {"family", k.family}, {"nodes", k.nodes}, {"verdict", "not_proved"}});
@@ -50,13 +52,29 @@ json prove(const Options& o, const graph::Generated& made, const ir::Module& mod
         }
         return "{}";
     };
-    run_pool(made.kernels.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
-        const json answer = json::parse(r.text, nullptr, false);
-        if (r.end == PoolResult::End::finished && answer.is_object()) verdicts[i].update(answer);
-        else
-            verdicts[i]["why"] =
-                r.end == PoolResult::End::timeout ? fmt::format("given up after {} s", o.seconds) : "the prover ended: " + r.text;
-    });
+    // A kernel that was proved, or not, before the graph was cut anew is not tried again, whatever it is called now.
+    std::vector<std::size_t> open;
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < made.kernels.size(); ++i) {
+        std::string text = made.kernels[i].text;
+        if (const auto at = text.find("def " + made.kernels[i].name + "("); at != std::string::npos)
+            text.erase(at + 4, made.kernels[i].name.size());
+        if (const auto found = known.find(text); found != known.end()) verdicts[i].update(found->second);
+        else open.push_back(i);
+        texts.push_back(std::move(text));
+    }
+    run_pool(
+        open.size(), {o.jobs, o.seconds}, [&](std::size_t n) { return work(open[n]); },
+        [&](std::size_t n, const PoolResult& r) {
+            const std::size_t i = open[n];
+            const json answer = json::parse(r.text, nullptr, false);
+            if (r.end == PoolResult::End::finished && answer.is_object()) verdicts[i].update(answer);
+            else
+                verdicts[i]["why"] =
+                    r.end == PoolResult::End::timeout ? fmt::format("given up after {} s", o.seconds) : "the prover ended: " + r.text;
+            known[texts[i]] = verdicts[i];
+            for (const char* own : {"kernel", "nodes"}) known[texts[i]].erase(own);
+        });
     return verdicts;
 }
 
@@ -70,22 +88,55 @@ json emulated(const Options& o, const graph::Graph& g, const graph::Generated& m
     return {{"worst", d.worst}, {"output", d.output}, {"element", d.element}, {"expected", d.expected}, {"actual", d.actual}};
 }
 
+struct Made {
+    graph::Generated generated;
+    json verdicts;
+    std::size_t unproved = 0;
+};
+
+// Kernels with a verdict each. Where one is not proved, the graph is cut once more inside it, until all are, or nothing is left to cut.
+Expected<Made, int> make(const Options& o, const graph::Graph& g) {
+    std::set<int> stored;
+    std::map<std::string, json> known;
+    std::optional<Made> best;
+    for (int round = 0; round < 24; ++round) {
+        auto made = graph::generate(g, {o.tf32 != "none", o.tf32 == "all"}, stored);
+        if (!made) {
+            if (best) break;
+            return Unexpected<int>{refuse(made.error())};
+        }
+        SourceMap sources;
+        DiagnosticSink sink;
+        const auto module = lower::compile_text(sources, g.name + ".py", made->source, {}, sink);
+        if (!module) {
+            std::cerr << render_text(sink, sources);
+            return Unexpected<int>{complain(
+                exit_our_bug, "the generated kernels do not compile: that is a bug of tilewright, please report it with this graph")};
+        }
+        Made now{*std::move(made), json::array()};
+        now.verdicts = prove(o, now.generated, *module, known);
+        const std::size_t before = stored.size();
+        for (std::size_t i = 0; i < now.verdicts.size(); ++i) {
+            if (now.verdicts[i]["verdict"] == "proved") continue;
+            ++now.unproved;
+            for (const int cut : now.generated.kernels[i].cuts)
+                if (stored.insert(cut).second) break;
+        }
+        if (!best || now.unproved < best->unproved) best = std::move(now);
+        if (best->unproved == 0 || stored.size() == before) break;
+    }
+    return *std::move(best);
+}
+
 int run(const Options& o) {
     const auto text = read_file(o.file);
     if (!text) return complain(exit_bad_input, text.error());
     const auto g = graph::read_graph(*text);
     if (!g) return refuse(g.error());
-    const auto made = graph::generate(*g, {o.tf32 != "none", o.tf32 == "all"});
-    if (!made) return refuse(made.error());
-    SourceMap sources;
-    DiagnosticSink sink;
-    const auto module = lower::compile_text(sources, g->name + ".py", made->source, {}, sink);
-    if (!module) {
-        std::cerr << render_text(sink, sources);
-        return complain(exit_our_bug,
-                        "the generated kernels do not compile: that is a bug of tilewright, please report it with this graph");
-    }
-    json report = {{"graph", g->name}, {"kernels", prove(o, *made, *module)}, {"unsupported", json::array()}};
+    const auto result = make(o, *g);
+    if (!result) return result.error();
+    const graph::Generated* made = &result->generated;
+    json report = {{"graph", g->name}, {"kernels", result->verdicts}, {"unsupported", json::array()}};
     // Each kernel is proved against its own equation. That the launches together are the graph rests on how the generator cut it.
     report["composition"] = made->kernels.size() == 1 ? "one kernel" : "by construction";
     std::size_t proved = 0;

@@ -19,7 +19,7 @@ std::optional<lower::ConstValues> parse_settings(const std::vector<std::string>&
             const std::size_t equals = one.find('=');
             const auto value = equals == 0 || equals == std::string::npos ? std::nullopt : lower::ConstValue::parse(one.substr(equals + 1));
             if (!value) {
-                problem = fmt::format("'{}' is neither NAME=INTEGER nor NAME=DTYPE", one);
+                problem = fmt::format("'{}' is neither NAME=INTEGER nor NAME=NAME", one);
                 return std::nullopt;
             }
             values[one.substr(0, equals)] = *value;
@@ -45,7 +45,8 @@ std::optional<std::map<std::string, std::int64_t>> parse_sizes(const std::vector
     if (!values) return std::nullopt;
     std::map<std::string, std::int64_t> sizes;
     for (const auto& [name, value] : *values) {
-        if (value.dtype) return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
+        if (!value.is_whole())
+            return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
         sizes[name] = value.integer;
     }
     return sizes;
@@ -60,7 +61,7 @@ std::optional<SplitSettings> split_settings(const ir::Module& module, const lowe
         };
         for (const ir::Kernel& k : module.kernels) look(k.sizes);
         for (const ir::Program& p : module.programs) look(p.sizes);
-        if (is_size && value.dtype)
+        if (is_size && !value.is_whole())
             return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
         if (is_size) out.sizes[name] = value.integer;
         else out.constants[name] = value;
@@ -71,7 +72,9 @@ std::optional<SplitSettings> split_settings(const ir::Module& module, const lowe
 int refusal_status(const DiagnosticSink& sink) {
     if (sink.has_internal_errors()) return exit_our_bug;
     for (const Diagnostic& d : sink.diagnostics()) {
-        if (d.code == Code::cannot_read_file || d.code == Code::file_too_large || d.code == Code::unknown_constant) return exit_bad_input;
+        if (d.code == Code::cannot_read_file || d.code == Code::file_too_large || d.code == Code::unknown_constant ||
+            d.code == Code::not_a_choice)
+            return exit_bad_input;
     }
     return exit_kernel_wrong;
 }

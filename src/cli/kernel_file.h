@@ -10,7 +10,7 @@
 
 namespace tw::cli {
 
-// "BM=64,T=bf16" and repeated options alike; nothing (and `problem`) when one is not NAME=INTEGER or NAME=DTYPE.
+// "BM=64,T=bf16" and repeated options alike; nothing (and `problem`) when one is not NAME=INTEGER or NAME=NAME.
 std::optional<lower::ConstValues> parse_settings(const std::vector<std::string>& settings, std::string& problem);
 
 // "kernels/gemm.py@BM=64,BN=128": a file and const parameters for it.

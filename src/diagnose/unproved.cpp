@@ -67,8 +67,9 @@ const std::vector<UnprovedReason>& unproved_reasons() {
          "scan along a dimension that tw.blocked lays out with neighbours side by side in one warp"},
         {"a shuffle of a tile whose lanes hold it in an unusual way", "which element a lane gets has no formula in this layout",
          "shuffle a tile whose lanes hold one run of neighbours each (tw.blocked), or use tw.sum and tw.max, which know every layout"},
-        {"read of an output", "the kernel reads a tensor that it writes",
-         "keep the value in registers or shared memory, or use two launches (tw.program)"},
+        {"read of an output", "the kernel reads a tensor that it writes, and the value is not shown to be that from before the launch",
+         "load a tile and store the same view, in the same layout and the same statement list (an update in place), or use two launches "
+         "(tw.program)"},
         {"NaN fill", "the tensor map fills with NaN what lies beyond the edge, and it is used",
          "mask it with tw.where, or load with fill=0.0"},
         {"outside the tensor, where whole vectors bring anything",

@@ -1,10 +1,34 @@
 #include "graph/emit.h"
 
+#include <algorithm>
+
 #include "graph/writer.h"
 
 namespace tw::graph {
 
-Result<KernelText> write_kernel(const Primitives& primitives, Group group, const std::string& name) {
+namespace {
+
+// A comparison of what a product of rounded operands gives: nothing is proved of it in the product's own kernel, so the product is stored.
+int compared(const Primitives& p, const Group& g) {
+    if (g.anchor < 0 || g.root == g.anchor || !p.list[static_cast<std::size_t>(g.anchor)].tf32) return -1;
+    std::set<int> rounded = {g.anchor};
+    for (const int m : g.members) {
+        const Primitive& v = p.list[static_cast<std::size_t>(m)];
+        if (!std::any_of(v.in.begin(), v.in.end(), [&](int q) { return rounded.contains(q); })) continue;
+        rounded.insert(m);
+        if (v.kind == Kind::pointwise && v.dtype == "bool") return m;
+    }
+    return -1;
+}
+
+}  // namespace
+
+Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name) {
+    if (const int hangs = compared(primitives, group); hangs >= 0)
+        return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(hangs)].from,
+                                           "a choice that hangs on a rounded product", "this is a limit of the generator", group.anchor}};
+    if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].window.padded)
+        return write_dense(primitives, group, name);
     Writer w(primitives, group, name);
     bool zeroed = false;
     const Kind kind = group.anchor < 0 ? Kind::pointwise : primitives.list[static_cast<std::size_t>(group.anchor)].kind;
@@ -17,7 +41,9 @@ Result<KernelText> write_kernel(const Primitives& primitives, Group group, const
         default: zeroed = write_tiles(w); break;
     }
     if (w.failed) return Unexpected<Problem>{w.problem};
-    return w.finish(zeroed);
+    auto kernel = w.finish(zeroed);
+    if (!kernel) return Unexpected<Problem>{kernel.error()};
+    return std::vector<KernelText>{std::move(*kernel)};
 }
 
 }  // namespace tw::graph

@@ -12,6 +12,7 @@ namespace tw::graph {
 struct Argument {
     int primitive = -1;  // what is stored there
     Shape dims, strides;
+    std::int64_t offset = 0;  // elements before the first one
     std::string name, dtype;
     bool output = false, zeroed = false;
     std::int64_t range = 0;  // of an index tensor: 0 <= element < range
@@ -21,8 +22,10 @@ struct KernelText {
     std::string name, text, family;
     std::vector<Argument> arguments;
     std::vector<std::string> nodes;  // of the graph, that it computes
+    std::vector<int> cuts;           // primitives that could be stored, so that this becomes several kernels
 };
 
-Result<KernelText> write_kernel(const Primitives& primitives, Group group, const std::string& name);
+// Most groups are one kernel; a strided transposed convolution is one for each remainder of its positions.
+Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name);
 
 }  // namespace tw::graph

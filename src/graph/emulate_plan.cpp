@@ -19,7 +19,7 @@ void copy_view(const Argument& a, std::vector<double>& buffer, emulate::TensorDa
     Shape index(a.dims.size(), 0);
     const std::int64_t n = count_of(a.dims);
     for (std::int64_t i = 0; i < n; ++i) {
-        std::int64_t at = 0;
+        std::int64_t at = a.offset;
         for (std::size_t d = 0; d < index.size(); ++d) at += index[d] * a.strides[d];
         if (back) buffer[static_cast<std::size_t>(at)] = view.get(index);
         else view.set(index, buffer[static_cast<std::size_t>(at)]);

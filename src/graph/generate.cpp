@@ -33,7 +33,8 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
     for (const KernelText& k : kernels) {
         json arguments = json::array();
         for (const Argument& a : k.arguments)
-            arguments.push_back({{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"output", a.output}});
+            arguments.push_back(
+                {{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"offset", a.offset}, {"output", a.output}});
         launches.push_back({{"kernel", k.name}, {"arguments", arguments}, {"family", k.family}, {"nodes", k.nodes}});
     }
     json outputs = json::array(), inputs = json::array(), parameters = json::array();
@@ -43,18 +44,46 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
                            {"dtype", graph.nodes[static_cast<std::size_t>(graph.outputs[o])].dtype}});
     for (const Node& n : graph.nodes) {
         if (n.role == Role::operation) continue;
-        (n.role == Role::input ? inputs : parameters).push_back({{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}});
+        json about = {{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}};
+        if (n.random) about["random"] = "uniform";
+        (n.role == Role::input ? inputs : parameters).push_back(about);
     }
     return {{"format", "tilewright-plan"}, {"version", 1},       {"name", graph.name},   {"inputs", inputs},
             {"parameters", parameters},    {"buffers", buffers}, {"launches", launches}, {"outputs", outputs}};
 }
 
+// Where a kernel could be cut in two, what is most likely to help first: after an operator of the graph, after a reduction or the product,
+// before a reduction.
+std::vector<int> cuts_of(const Primitives& p, const Group& g) {
+    std::vector<int> ends, folds, taken, out;
+    for (auto it = g.members.rbegin(); it != g.members.rend(); ++it) {
+        const Primitive& v = p.list[static_cast<std::size_t>(*it)];
+        if (v.kind == Kind::reduce && g.has(v.in[0]) && p.list[static_cast<std::size_t>(v.in[0])].kind == Kind::pointwise)
+            taken.push_back(v.in[0]);
+        if (*it == g.root || v.dtype != "f32" || v.kind == Kind::pick) continue;
+        const bool end = std::any_of(g.members.begin(), g.members.end(), [&](int m) {
+            const Primitive& user = p.list[static_cast<std::size_t>(m)];
+            return user.from != v.from && std::find(user.in.begin(), user.in.end(), *it) != user.in.end();
+        });
+        int value = *it;  // under reshapes
+        while (p.list[static_cast<std::size_t>(value)].kind == Kind::reshape && g.has(value))
+            value = p.list[static_cast<std::size_t>(value)].in[0];
+        if (!g.has(value) || (value != *it && !end)) continue;
+        if (end) ends.push_back(value);
+        else if (v.kind == Kind::reduce || *it == g.anchor) folds.push_back(*it);
+    }
+    out = ends;
+    out.insert(out.end(), folds.begin(), folds.end());
+    out.insert(out.end(), taken.begin(), taken.end());
+    return out;
+}
+
 }  // namespace
 
-Result<Generated> generate(const Graph& graph, const Precision& precision) {
+Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
-    std::set<int> stored;
+    stored.merge(epilogues(*primitives));
     for (std::size_t round = 0; round <= primitives->list.size(); ++round) {
         auto groups = cut(*primitives, stored);
         if (!groups) return Unexpected<Problem>{groups.error()};
@@ -63,13 +92,16 @@ Result<Generated> generate(const Graph& graph, const Precision& precision) {
         for (std::size_t i = 0; i < groups->size() && !again; ++i) {
             const Group& g = (*groups)[i];
             const std::string& from = primitives->list[static_cast<std::size_t>(g.root)].from;
-            auto kernel = write_kernel(*primitives, g, identifier(fmt::format("k{}_{}", i, from)));
-            if (!kernel) {
-                const int store = kernel.error().store;
-                if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{kernel.error()};
+            auto written = write_kernels(*primitives, g, identifier(fmt::format("k{}_{}", i, from)));
+            if (!written) {
+                const int store = written.error().store;
+                if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{written.error()};
                 again = true;
             } else {
-                out.kernels.push_back(std::move(*kernel));
+                for (KernelText& k : *written) {
+                    k.cuts = cuts_of(*primitives, g);
+                    out.kernels.push_back(std::move(k));
+                }
             }
         }
         if (again) continue;

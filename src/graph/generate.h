@@ -15,6 +15,7 @@ struct Generated {
     nlohmann::json plan;              // docs/graph.md, "The plan"
 };
 
-Result<Generated> generate(const Graph& graph, const Precision& precision = {});
+// `stored`: primitives that have to be written to memory, of those that an earlier result named as `cuts`.
+Result<Generated> generate(const Graph& graph, const Precision& precision = {}, std::set<int> stored = {});
 
 }  // namespace tw::graph

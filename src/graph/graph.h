@@ -40,6 +40,7 @@ struct Node {
     nlohmann::json attributes;
     Shape shape;
     std::string dtype;
+    bool random = false;  // an input that the caller draws anew for each call, uniformly from 0 to 1
 };
 
 struct Graph {

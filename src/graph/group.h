@@ -23,6 +23,7 @@ struct Place {
 struct Read {
     int source = -1;            // the primitive that is stored
     std::vector<Place> places;  // in the order of the domain
+    std::int64_t offset = 0;    // elements before the first place
 };
 
 // A dimension of a tensor as it is seen through views of a stored one.
@@ -56,6 +57,10 @@ struct Group {
 
 // In the order in which they are to be launched. `stored`: primitives that must be roots.
 Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>& stored = {});
+
+// What is done to each element of a product or convolution by its own kernel, where something else than that follows: the last of these
+// operations is what is stored, not the product.
+std::set<int> epilogues(const Primitives& primitives);
 
 // Joins neighbouring atoms that every tensor of the group has side by side. No join after an atom of `ends`.
 void join_atoms(Group& group, std::set<int> ends);

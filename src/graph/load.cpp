@@ -85,6 +85,7 @@ Result<Graph> read_graph(const std::string& text) {
         for (const json& entry : entries) {
             auto node = read_value(entry, list);
             if (!node) return Unexpected<Problem>{node.error()};
+            node->random = text_in(entry, "random") == "uniform";
             node->role = list[0] == 'i' ? Role::input : list[0] == 'p' ? Role::parameter : Role::operation;
             if (node->role == Role::operation) {
                 node->op = text_in(entry, "op");

@@ -11,7 +11,14 @@ int softplus(Builder& b, int x) {
     return b.call("add", b.call("max", x, 0.0), b.call("log", b.call("add", 1.0, b.call("exp", b.call("neg", b.call("abs", x))))));
 }
 
-int clamp(Builder& b, int x, double low, double high) { return b.call("min", b.call("max", x, low), high); }
+int clamp(Builder& b, int x, double low, double high) { return b.call("at_most", b.call("at_least", x, low), high); }
+
+// scale * (x above 0, alpha * (e^x - 1) below): without a choice, which a kernel could not make of a value that a product has rounded.
+int elu_of(Builder& b, int x, double alpha, double scale) {
+    const int below = b.call("mul", alpha, b.call("sub", b.call("exp", b.call("at_most", x, 0.0)), 1.0));
+    const int y = b.call("add", b.call("at_least", x, 0.0), below);
+    return scale == 1 ? y : b.call("mul", scale, y);
+}
 
 int gelu(Call& c) {
     Builder& b = c.b;
@@ -24,12 +31,7 @@ int gelu(Call& c) {
     return b.call("mul", b.call("mul", 0.5, x), b.call("add", 1.0, b.call("erf", b.call("mul", x, 0.7071067811865476))));
 }
 
-int elu(Call& c) {
-    Builder& b = c.b;
-    const int x = c.real(0);
-    const int below = b.call("mul", c.number("alpha", 1.0), b.call("sub", b.call("exp", b.call("min", x, 0.0)), 1.0));
-    return b.call("mul", c.number("scale", 1.0), b.where(b.call("gt", x, 0.0), x, below));
-}
+int elu(Call& c) { return elu_of(c.b, c.real(0), c.number("alpha", 1.0), c.number("scale", 1.0)); }
 
 int power(Call& c) {
     Builder& b = c.b;
@@ -49,16 +51,15 @@ void add_activations(Operators& t) {
     t["relu"] = [](Call& c) { return c.b.call("max", c.real(0), 0.0); };
     t["leaky_relu"] = [](Call& c) {
         const int x = c.real(0);
-        return c.b.where(c.b.call("gt", x, 0.0), x, c.b.call("mul", x, c.number("negative_slope", 0.01)));
+        const double slope = c.number("negative_slope", 0.01);
+        const int below = c.b.call("mul", x, slope);
+        if (slope > 0 && slope <= 1) return c.b.call("at_least", x, below);
+        if (slope > 1) return c.b.call("at_most", x, below);
+        return c.b.where(c.b.call("gt", x, 0.0), x, below);
     };
     t["gelu"] = gelu;
     t["elu"] = elu;
-    t["selu"] = [](Call& c) {
-        Builder& b = c.b;
-        const int x = c.real(0);
-        const int below = b.call("mul", 1.6732632423543772, b.call("sub", b.call("exp", b.call("min", x, 0.0)), 1.0));
-        return b.call("mul", 1.0507009873554805, b.where(b.call("gt", x, 0.0), x, below));
-    };
+    t["selu"] = [](Call& c) { return elu_of(c.b, c.real(0), 1.6732632423543772, 1.0507009873554805); };
     t["silu"] = [](Call& c) {
         const int x = c.real(0);
         return c.b.call("mul", x, c.b.call("sigmoid", x));
@@ -80,11 +81,9 @@ void add_activations(Operators& t) {
     };
     t["clamp"] = [](Call& c) {
         int x = c.real(0);
-        // As choices: sums over them are proved where those over maxima of products are not. (NaN becomes the bound either way.)
         for (const char* key : {"min", "max"}) {
             if (!c.node.attributes.contains(key)) continue;
-            const int bound = c.b.number(c.number(key, 0));
-            x = c.b.where(c.b.call(key[1] == 'i' ? "gt" : "lt", x, bound), x, bound);
+            x = c.b.call(key[1] == 'i' ? "at_least" : "at_most", x, c.number(key, 0));
         }
         return x;
     };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/operators.h"
+#include "graph/window.h"
 
 namespace tw::graph {
 
@@ -142,6 +143,37 @@ bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
     return true;
 }
 
+// Zeros around a window's input (outer, positions), as many as its taps reach: then each of them meets an element.
+int padded(Builder& b, int x, Window& w) {
+    Window edge;
+    edge.in = w.in;
+    bool any = false;
+    for (std::size_t d = 0; d < w.in.size(); ++d) {
+        std::int64_t before = 0, after = 0;
+        for (const Residue& r : residues(w, d)) {
+            if (r.taps == 0) continue;
+            before = std::max(before, -r.shift);
+            after = std::max(after, (r.extent - 1) * r.stride + r.shift + (r.taps - 1) * r.spread - (w.in[d] - 1));
+        }
+        any = any || before > 0 || after > 0;
+        edge.padding.push_back(before);
+        edge.out.push_back(before + w.in[d] + after);
+        w.padding[d] += w.transposed ? before * w.stride[d] : -before;
+    }
+    w.in = edge.out;
+    w.padded = true;
+    if (!any) return x;
+    edge.kernel = edge.stride = edge.dilation = Shape(edge.in.size(), 1);
+    drop_single(edge);
+    Primitive p;
+    p.kind = Kind::window;
+    p.fn = "sum";
+    p.in = {x};
+    p.shape = {b.shape(x)[0], count_of(edge.out)};
+    p.window = edge;
+    return b.add(std::move(p));
+}
+
 int conv(Call& c) {
     Builder& b = c.b;
     const int x = c.real(0), k = c.real(1);
@@ -160,16 +192,18 @@ int conv(Call& c) {
     if ((w.transposed ? sk[0] != sx[1] : sk[1] != channels || sk[0] % groups != 0))
         return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
     if (!read_window(c, w, sx.size() - 2, false)) return 0;
+    int positions = b.reshape(x, {count_of(sx) / count_of(w.in), count_of(w.in)});
+    // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
+    const bool direct = channels == 1 || outs < 8;
+    if (w.transposed || (!direct && w.in.size() == 3)) positions = padded(b, positions, w);
     const std::int64_t in = count_of(w.in), out = count_of(w.out);
     p.shape = {sx[0], groups, outs, out};
     Shape kernel = {groups, w.transposed ? channels : outs, w.transposed ? outs : channels};
     kernel.insert(kernel.end(), w.kernel.begin(), w.kernel.end());
-    // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
-    const bool direct = channels == 1 || outs < 8;
     p.kind = direct ? Kind::window : Kind::conv;
     if (direct) p.fn = "dot";
-    p.tf32 = c.precision.conv_tf32 && channels > 1;
-    p.in = {b.reshape(x, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
+    p.tf32 = c.flag("tf32", true) && c.precision.conv_tf32 && channels > 1;
+    p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
     result.insert(result.end(), w.out.begin(), w.out.end());
     int y = b.reshape(b.add(std::move(p)), result);
@@ -179,6 +213,21 @@ int conv(Call& c) {
         y = b.call("add", y, b.reshape(c.real(2), channel));
     }
     return y;
+}
+
+// A window with a single position: a reduction of the elements that it meets.
+int pool_once(Call& c, int x, const Window& w, const std::string& fn) {
+    Builder& b = c.b;
+    const Shape s = b.shape(x);
+    Shape starts(s.size(), 0), extents = s, axes, result = s;
+    for (std::size_t d = 0; d < w.in.size(); ++d) {
+        const std::size_t at = s.size() - w.in.size() + d;
+        if (w.dilation[d] != 1) return c.fail("a dilated window with a single position is not supported");
+        extents[at] = std::min(w.in[d], w.kernel[d] - w.padding[d]);
+        axes.push_back(static_cast<std::int64_t>(at));
+    }
+    const int y = b.reduce(fn, b.slice(x, starts, extents), axes);
+    return fn == "sum" ? b.call("div", y, static_cast<double>(w.taps())) : y;
 }
 
 int pool(Call& c, const char* fn) {
@@ -202,6 +251,7 @@ int pool(Call& c, const char* fn) {
         return c.fail("averages with ceil_mode, or that leave padding out of the count, are not supported");
     const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
     const Shape positions = w.out;
+    if (count_of(positions) == 1) return pool_once(c, x, w, p.fn);
     drop_single(w);
     p.in = {b.reshape(x, {outer, count_of(w.in)})};
     p.shape = {outer, count_of(w.out)};

@@ -14,10 +14,11 @@ namespace tw::graph {
 enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick };
 
 // A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation -
-// padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole.
+// padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole. `padded`: the input was
+// padded, so that all of these exist.
 struct Window {
     Shape in, out, kernel, stride, padding, dilation;
-    bool transposed = false;
+    bool transposed = false, padded = false;
     std::int64_t taps() const { return count_of(kernel); }
 };
 

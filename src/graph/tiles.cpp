@@ -20,6 +20,15 @@ std::string combine(const std::string& fn, const std::string& a, const std::stri
     return fmt::format("{} {} {}", a, fn == "prod" ? "*" : "+", b);
 }
 
+// A divisor of n near to `wanted`, or `wanted`: parts of one length are seen to add up to the whole.
+std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
+    for (std::int64_t far = 0; far <= 3 * wanted; ++far) {
+        if (n % (wanted + far) == 0) return wanted + far;
+        if (4 * far <= 3 * wanted && n % (wanted - far) == 0) return wanted - far;
+    }
+    return wanted;
+}
+
 class Tiles {
 public:
     explicit Tiles(Writer& w) : w_(w), g_(w.g) {}
@@ -102,6 +111,13 @@ private:
             w_.threads = 128;
         }
         wide = std::max<std::int64_t>(wide, 32);
+        // Parts of a long line that are all full: as above.
+        if (split_ && folded && extent % wide != 0 && g_.kept() * (g_.folded() / extent) < 264)
+            for (std::int64_t even = wide / 2; even >= 128; even /= 2)
+                if (extent % even == 0) {
+                    wide = even;
+                    break;
+                }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
         place_axes(inner, wide, rows, grid);
@@ -117,7 +133,12 @@ private:
             start = grid.back().count == 1 ? "0" : fmt::format("j * {}", wide);
             if (grid.back().count == 1) grid.pop_back();
         } else if (split_) {
+            const std::int64_t chunks = (extent + wide - 1) / wide;
             steps_ = std::max<std::int64_t>(1, std::min<std::int64_t>(16, extent / wide));
+            if (extent % wide == 0) steps_ = equal_parts(chunks, steps_);
+            // A last chunk that is not full stays with the others where there are blocks enough: the number of elements that a block adds
+            // is then seen to be the same for all.
+            if (extent % wide != 0 && g_.kept() * (g_.folded() / extent) >= 264) steps_ = chunks;
             grid.push_back({"part", (extent + wide * steps_ - 1) / (wide * steps_)});
             start = "c";
         } else if (!held_) {
@@ -182,7 +203,9 @@ private:
                                  n));
             } else {
                 const std::int64_t all = (g_.size.at(t.atom) + t.extent - 1) / t.extent;
-                loop(fmt::format("for step in tw.range(part * {}, tw.min(part * {} + {}, {})):", steps_, steps_, steps_, all));
+                loop(steps_ == all       ? fmt::format("for step in tw.range({}):", all)
+                     : all % steps_ == 0 ? fmt::format("for step in tw.range(part * {0}, part * {0} + {0}):", steps_)
+                                         : fmt::format("for step in tw.range(part * {0}, tw.min(part * {0} + {0}, {1})):", steps_, all));
                 w_.line(fmt::format("c = step * {}", t.extent));
             }
             return;

@@ -166,7 +166,7 @@ void write_window(Writer& w) {
     Group& g = w.g;
     const Primitive& v = w.prim(g.anchor);
     const bool dot = v.fn == "dot";
-    w.family = dot ? "direct convolution" : "pooling";
+    w.family = dot ? "direct convolution" : v.window.taps() == 1 && v.fn == "sum" ? "padding" : "pooling";
     const auto& axes = g.axes.at(g.anchor);
     std::set<int> ends;
     for (const auto& axis : axes)

@@ -27,6 +27,13 @@ std::vector<std::string> weight_taps(const Window& w, const std::vector<std::str
 // `computes`: the fold ("sum", "max") of `term` over all taps.
 std::string over_taps(const Window& w, const std::string& fold, const std::function<std::string(const std::vector<std::string>&)>& term);
 
+// A window in one dimension: positions o = q * apart + rest (0 <= q < extent) meet the same taps: number p, of `taps`, is first - p * step,
+// and meets input position q * stride + shift + p * spread. A transposed one has several of these, an ordinary one a single one.
+struct Residue {
+    std::int64_t rest = 0, extent = 0, taps = 0, first = 0, step = 1, shift = 0, spread = 1, stride = 1, apart = 1;
+};
+std::vector<Residue> residues(const Window& w, std::size_t d);
+
 // Loops over the taps of a window, one accumulator for each level.
 class Taps {
 public:

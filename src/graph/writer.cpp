@@ -95,6 +95,7 @@ std::string Writer::parameter(const Read& read, const std::string& dtype, std::i
     a.primitive = read.source;
     a.dtype = dtype;
     a.range = range;
+    a.offset = read.offset;
     for (const Place& place : read.places) {
         a.dims.push_back(place.extent);
         a.strides.push_back(place.stride);
@@ -105,7 +106,7 @@ std::string Writer::parameter(const Read& read, const std::string& dtype, std::i
 std::string Writer::operand(const Argument& argument) {
     for (const Argument& a : arguments_)
         if (a.primitive == argument.primitive && a.dims == argument.dims && a.strides == argument.strides && a.range == argument.range &&
-            !a.output)
+            a.offset == argument.offset && !a.output)
             return a.name;
     arguments_.push_back(argument);
     if (arguments_.back().name.empty()) arguments_.back().name = "?";
@@ -230,6 +231,20 @@ Value Writer::value(int id) {
     return out;
 }
 
+namespace {
+
+std::string named(const std::string& fn) {
+    return fn == "max" || fn == "at_least" ? "maximum" : fn == "min" || fn == "at_most" ? "minimum" : fn;
+}
+
+}  // namespace
+
+// Bounds are maxima and minima of a product, whose rounding a choice would hang on, and choices elsewhere: sums over them are proved where
+// those over maxima are not. (NaN becomes the bound either way.)
+bool Writer::after_product() const {
+    return g.anchor >= 0 && (prim(g.anchor).kind == Kind::matmul || prim(g.anchor).kind == Kind::conv || prim(g.anchor).fn == "dot");
+}
+
 Value Writer::pointwise(int id) {
     const Primitive& v = prim(id);
     std::vector<Value> in;
@@ -280,9 +295,10 @@ Value Writer::pointwise(int id) {
         const char* compare = v.fn == "triu" ? ">=" : "<=";
         const std::string other = v.fn == "causal" ? "float(\"-inf\")" : "0.0";
         text = fmt::format("tw.where({} {} {} + {}, {}, {})", index[1], compare, index[0], diagonal, t[0], other);
+    } else if ((v.fn == "at_least" || v.fn == "at_most") && !after_product()) {
+        text = fmt::format("tw.where({0} {2} {1}, {0}, {1})", t[0], t[1], v.fn == "at_least" ? ">" : "<");
     } else {
-        const std::string fn = v.fn == "max" ? "maximum" : v.fn == "min" ? "minimum" : v.fn;
-        text = "tw." + fn + "(";
+        text = "tw." + named(v.fn) + "(";
         for (std::size_t i = 0; i < t.size(); ++i) text += (i ? ", " : "") + t[i];
         text += ")";
     }
@@ -340,7 +356,9 @@ std::string Writer::pointwise_equation(int id) {
         return fmt::format("where({} {} {} + ({}), {}, {})", index(1), v.fn == "triu" ? ">=" : "<=", index(2),
                            static_cast<std::int64_t>(v.value), t[0], v.fn == "causal" ? "(-inf)" : "0");
     }
-    std::string text = (v.fn == "max" ? "maximum" : v.fn == "min" ? "minimum" : v.fn) + "(";
+    if ((v.fn == "at_least" || v.fn == "at_most") && !after_product())
+        return fmt::format("where({0} {2} {1}, {0}, {1})", t[0], t[1], v.fn == "at_least" ? ">" : "<");
+    std::string text = named(v.fn) + "(";
     for (std::size_t i = 0; i < t.size(); ++i) text += (i ? ", " : "") + t[i];
     return text + ")";
 }
@@ -400,7 +418,8 @@ std::string Writer::equation_of(int id) {
 
 std::string Writer::left_side() const {
     std::string out;
-    for (const Place& place : g.output.places) out += (out.empty() ? "" : ", ") + index_of(place.atom);
+    for (const Place& place : g.output.places)
+        out += (out.empty() ? "" : ", ") + index_of(place.atom) + (ranges ? fmt::format(" in 0:{}", place.extent) : "");
     return out.empty() ? "Y" : "Y[" + out + "]";
 }
 
@@ -416,6 +435,7 @@ Result<KernelText> Writer::finish(bool zeroed) {
     out.dtype = type;
     out.output = true;
     out.zeroed = zeroed;
+    out.offset = g.output.offset;
     for (const Place& place : g.output.places) {
         out.dims.push_back(place.extent);
         out.strides.push_back(place.stride);

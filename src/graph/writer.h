@@ -42,6 +42,7 @@ public:
     int threads = 256;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
+    bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
     Problem problem;
     bool failed = false;
@@ -85,6 +86,7 @@ private:
     std::string equation_index(const Read& read) const;
     std::string pointwise_equation(int id);
     int member_users(int id) const;
+    bool after_product() const;
 
     std::string name_, body_, lets_;
     int depth_ = 1, next_ = 0;
@@ -97,6 +99,7 @@ private:
 bool write_tiles(Writer& w);    // pointwise and reductions; true: the output is added to, and starts at zero
 bool write_product(Writer& w);  // matmul, conv; as above
 void write_window(Writer& w);
+Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& g, const std::string& name);
 void write_scan(Writer& w);
 void write_arg(Writer& w);
 

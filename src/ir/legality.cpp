@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/shuffle.h"
+#include "ir/uses.h"
 
 namespace tw::ir {
 
@@ -63,19 +64,14 @@ const std::vector<LegalityRule>& legality_table() {
 }
 
 bool touches_unstable_tensor(const Kernel& k, const Stmt& s) {
-    auto unstable = [&](int tensor) { return !k.tensors[static_cast<std::size_t>(tensor)].stable; };
-    auto mapped = [&](int map) { return unstable(k.tensor_maps[static_cast<std::size_t>(map)].tensor); };
+    bool found = false;
+    auto touched = [&](int tensor) { found |= !k.tensors[static_cast<std::size_t>(tensor)].stable; };
     // An element of an integer tensor may stand in any expression.
-    for (const Tensor& t : k.tensors) {
-        if (!target::info(t.dtype).is_float && !t.stable && !std::holds_alternative<Role>(s.op)) return true;
-    }
-    if (auto* x = std::get_if<LoadGlobal>(&s.op)) return unstable(x->src.tensor);
-    if (auto* x = std::get_if<StoreGlobal>(&s.op)) return unstable(x->dst.tensor);
-    if (auto* x = std::get_if<AtomicAdd>(&s.op)) return unstable(x->dst.tensor);
-    if (auto* x = std::get_if<CpAsync>(&s.op)) return unstable(x->src.tensor);
-    if (auto* x = std::get_if<TmaLoad>(&s.op)) return mapped(x->map);
-    if (auto* x = std::get_if<TmaStore>(&s.op)) return mapped(x->map);
-    return false;
+    auto elements = [&](const Expr& e) { visit_leaves(e, {}, touched); };
+    visit_uses(s, {.expr = elements, .synchronises = elements, .tensor = touched});
+    if (auto* x = std::get_if<TmaLoad>(&s.op)) touched(k.tensor_maps[static_cast<std::size_t>(x->map)].tensor);
+    if (auto* x = std::get_if<TmaStore>(&s.op)) touched(k.tensor_maps[static_cast<std::size_t>(x->map)].tensor);
+    return found;
 }
 
 const Stmt* unfit_for_vote(const Kernel& k, const If& branch) {

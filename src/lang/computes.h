@@ -173,6 +173,8 @@ struct ComputesText {
     std::vector<StringPiece> pieces;  // as in StringLiteral
     std::function<std::optional<target::DType>(std::string_view)>
         dtype;  // further names of dtypes: `T` of a kernel with T: tw.each(bf16, f16)
+    // Functions by another name: `F` of a kernel with F: tw.each("sum", "max").
+    std::function<std::optional<std::string>(std::string_view)> function;
     Span span(std::size_t begin, std::size_t end) const;
 };
 ComputesText computes_text(const Module& module, ExprId literal);  // `literal` is a StringLiteral

@@ -476,6 +476,10 @@ private:
     TermId parse_function(std::string_view name, Span name_span, std::uint32_t begin) {
         const Nested nested(*this);
         if (panicking_) return nothing();
+        std::string other;  // what a parameter stands for
+        if (source_.function && !find_reduction(name) && !find_elementwise(name)) {
+            if (auto word = source_.function(name)) name = other = *std::move(word);
+        }
         auto dtype = target::dtype_from_name(name);
         if (!dtype && source_.dtype) dtype = source_.dtype(name);
         if (dtype) {

@@ -125,7 +125,7 @@ bool has_our_decorator(const Chunk& chunk, const std::set<std::string>& aliases)
     const std::vector<std::string> words = words_of(chunk.text.substr(0, chunk.text.find("def ")));
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
         const std::string& what = words[i + 1];
-        if (aliases.count(words[i]) && (what == "kernel" || what == "inline" || what == "program")) return true;
+        if (aliases.count(words[i]) && (what == "kernel" || what == "inline" || what == "program" || what == "signature")) return true;
     }
     return false;
 }

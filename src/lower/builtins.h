@@ -16,6 +16,23 @@ struct Builtins {
     std::optional<Value> sync(const std::string& name, const CallArgs& args);     // barriers, pipelines, wgmma, mma ...
     std::optional<Value> method(const Value& receiver, const std::string& name, const CallArgs& args);
 
+    // of integers
+    Value real(const CallArgs& args);
+    Value integer(const CallArgs& args);
+    Value grid(const CallArgs& args);
+    Value assume(const CallArgs& args);
+
+    // of tiles
+    Value unary(ir::ElementOp op, const std::string& name, const CallArgs& args);
+    Value where(const CallArgs& args);
+    Value folded(const std::string& name, const CallArgs& args);
+    Value vote(const CallArgs& args);
+    Value scanned(const std::string& name, const CallArgs& args);
+    Value filled(const std::string& name, const CallArgs& args);
+    Value coordinates(const std::string& name, const CallArgs& args);
+    Value relayout(const CallArgs& args);
+    Value layout(LayoutKind kind, const std::string& name, const CallArgs& args);
+
     // shared by the families
     std::optional<LayoutRequest> layout_of(const Bound& b, const char* key);
     std::optional<ir::CacheHint> hint_of(const Bound& b);

@@ -9,19 +9,19 @@
 
 namespace tw::lower {
 
-// Resolves the string literal `computes` against the resolver's kernel and stores the result in it.
-void resolve_computes(Resolver& resolver, lang::ExprId literal);
+// Resolves the string `computes` against the resolver's kernel and stores the result in it.
+void resolve_computes(Resolver& resolver, const Value& text);
 
 // The same for a program's tensors.
 struct ComputesNames {
     const std::vector<ir::Tensor>* tensors = nullptr;
     const std::vector<ir::ScalarParam>* scalars = nullptr;
-    std::function<std::optional<ir::Expr>(const std::string&)> integer;   // sizes, consts
-    std::function<std::optional<double>(const std::string&)> real;        // float constants
-    std::function<std::optional<target::DType>(std::string_view)> dtype;  // parameters that are dtypes
+    std::function<std::optional<ir::Expr>(const std::string&)> integer;    // sizes, consts
+    std::function<std::optional<double>(const std::string&)> real;         // float constants
+    std::function<std::optional<target::DType>(std::string_view)> dtype;   // parameters that are dtypes
+    std::function<std::optional<std::string>(std::string_view)> function;  // parameters that name a function
 };
-std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names,
-                                             DiagnosticSink& sink);
+std::optional<ir::Computes> resolve_computes(FileId file, const Value& text, const ComputesNames& names, DiagnosticSink& sink);
 
 // tw.expect(tile, "term", i, j, ...); the other forms are in lower/expect.h.
 void resolve_term_expect(Resolver& resolver, const lang::Call& call, Span span);

@@ -2,21 +2,26 @@
 #include <nlohmann/json.hpp>
 
 #include "lower/lower.h"
+#include "lower/names.h"
 
 namespace tw::lower {
 
-std::string ConstValue::text() const { return dtype ? std::string(target::name(*dtype)) : std::to_string(integer); }
+std::string ConstValue::text() const { return dtype ? std::string(target::name(*dtype)) : word.empty() ? std::to_string(integer) : word; }
 
 std::optional<ConstValue> ConstValue::parse(const std::string& text) {
     if (const auto type = target::dtype_from_name(text)) return ConstValue(*type);
     ConstValue value;
+    if (is_name(text)) {
+        value.word = text;
+        return value;
+    }
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value.integer);
     if (text.empty() || problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return value;
 }
 
 void to_json(nlohmann::json& to, const ConstValue& value) {
-    if (value.dtype) to = value.text();
+    if (!value.is_whole()) to = value.text();
     else to = value.integer;
 }
 
@@ -27,7 +32,7 @@ void from_json(const nlohmann::json& from, ConstValue& value) {
     }
     const auto parsed = ConstValue::parse(from.get<std::string>());
     if (!parsed)
-        throw nlohmann::json::other_error::create(501, "'" + from.get<std::string>() + "' is neither a whole number nor a dtype", &from);
+        throw nlohmann::json::other_error::create(501, "'" + from.get<std::string>() + "' is neither a whole number nor a name", &from);
     value = *parsed;
 }
 

@@ -31,21 +31,23 @@
 
 namespace tw::lower {
 
-// What a const parameter is set to from outside: a whole number or, where tw.each lists dtypes, one of them.
+// What a const parameter is set to from outside: a whole number or, where tw.each lists dtypes or what has a name, one of them.
 struct ConstValue {
     std::int64_t integer = 0;
     std::optional<target::DType> dtype;
+    std::string word;
 
     ConstValue() = default;
     ConstValue(std::int64_t value) : integer(value) {}
     explicit ConstValue(target::DType type) : dtype(type) {}
     auto operator<=>(const ConstValue&) const = default;
-    std::string text() const;  // "64", "bf16"
+    bool is_whole() const { return !dtype && word.empty(); }
+    std::string text() const;  // "64", "bf16", "sum"
     static std::optional<ConstValue> parse(const std::string& text);
 };
 using ConstValues = std::map<std::string, ConstValue>;
 
-// In JSON: a whole number, or a dtype's name.
+// In JSON: a whole number, or the name of a dtype or of what tw.each lists.
 void to_json(nlohmann::json& to, const ConstValue& value);
 void from_json(const nlohmann::json& from, ConstValue& value);  // throws json::exception
 

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 11> kSteps = {"resolve", "pipelines", "la
                                                      "wgmma",   "elect",     "arena",   "prologue", "scopes"};
 
 // What a function of the file is, from its decorators.
-enum class Role { kernel, inline_function, program, unknown };
+enum class Role { kernel, inline_function, program, signature, unknown };
 
 class ModuleReader {
 public:
@@ -115,13 +115,8 @@ private:
             for (const auto& [name, where] : names) define(name, {}, where);
             return;
         }
-        auto constant = [](const Value& x) {
-            return x.is(K::integer) || x.is(K::real) || x.is(K::boolean) || x.is(K::string) || x.is(K::dtype) || x.is(K::none);
-        };
         if (names.size() == 1 && !ast_.get_if<lang::Tuple>(a.target)) {
-            bool ok = constant(v);
-            if (v.is(K::sequence)) ok = std::all_of(v.items.begin(), v.items.end(), constant);
-            if (!ok) {
+            if (!constant(v)) {
                 cx_.error(Code::not_constant, ast_[a.value].span, fmt::format("module-level values are constants, not {}", describe(v)));
                 return;
             }
@@ -133,6 +128,23 @@ private:
             return;
         }
         for (std::size_t i = 0; i < names.size(); ++i) define(names[i].first, v.items[i], names[i].second);
+    }
+
+    static bool constant(const Value& x) {
+        switch (x.kind) {
+            case K::integer:
+            case K::real:
+            case K::boolean:
+            case K::string:
+            case K::dtype:
+            case K::none:
+            case K::builtin:
+            case K::function: return true;
+            case K::sequence:
+            case K::record:
+            case K::table: return std::all_of(x.items.begin(), x.items.end(), constant);
+            default: return false;
+        }
     }
 
     void sizes(const lang::Call& c, const std::vector<std::pair<std::string, Span>>& names, Span span) {
@@ -181,6 +193,7 @@ private:
             if (v.text == "kernel") return Role::kernel;
             if (v.text == "inline") return Role::inline_function;
             if (v.text == "program") return Role::program;
+            if (v.text == "signature") return Role::signature;
         }
         return Role::unknown;
     }
@@ -189,6 +202,7 @@ private:
         switch (role_of(f)) {
             case Role::kernel: {
                 kernels.push_back(id);
+                scope_.heads[id.index] = head_of(f);
                 Value v;
                 v.kind = K::kernel;
                 v.function = id;
@@ -206,14 +220,91 @@ private:
             }
             case Role::program: {
                 programs.push_back(id);
+                scope_.heads[id.index] = head_of(f);
                 define(f.name, Value::named(K::program, f.name), f.name_span);
+                return;
+            }
+            case Role::signature: {
+                for (lang::StmtId inner : f.body) {
+                    if (is_assumption(inner)) continue;
+                    cx_.error(Code::unsupported_statement, ast_[inner].header, "a signature has no statements but tw.assume(...)")
+                        .with_hint("it says what its kernels take, assume and compute; what they do is theirs");
+                }
+                Value v;
+                v.kind = K::signature;
+                v.function = id;
+                v.text = f.name;
+                define(f.name, std::move(v), f.name_span);
                 return;
             }
             case Role::unknown:
                 cx_.error(Code::bad_decorator, f.name_span.known() ? f.name_span : header,
                           fmt::format("the function '{}' has no decorator that says what it is", f.name))
-                    .with_hint("@tw.kernel(...), @tw.inline or @tw.program(...)");
+                    .with_hint("@tw.kernel(...), @tw.inline, @tw.signature(...) or @tw.program(...)");
         }
+    }
+
+    bool is_assumption(lang::StmtId id) const {
+        const auto* e = ast_.get_if<lang::ExprStmt>(id);
+        const auto* call = e ? ast_.get_if<lang::Call>(e->value) : nullptr;
+        const auto* callee = call ? ast_.get_if<lang::Attribute>(call->callee) : nullptr;
+        return ast_.get_if<lang::Pass>(id) || (e && ast_.get_if<lang::StringLiteral>(e->value)) || (callee && callee->name == "assume");
+    }
+
+    // The kernel's own head, and of its signature what it does not say itself.
+    KernelHead head_of(const lang::FunctionDef& f) {
+        KernelHead head{f.parameters, {}, {}, f.name, lang::docstring_of(ast_, f.body)};
+        const lang::FunctionDef* signature = nullptr;
+        for (const lang::Argument& a : arguments_of(f)) {
+            if (a.keyword.empty() && !signature) {
+                const Value v = resolver_.evaluate(a.value);
+                if (!v) continue;
+                if (v.is(K::signature)) {
+                    signature = ast_.get_if<lang::FunctionDef>(v.function);
+                    continue;
+                }
+            }
+            head.arguments.push_back(a);
+        }
+        if (!signature) return head;
+        head.name = signature->name;
+        head.assumptions = signature->body;
+        for (const lang::Argument& a : arguments_of(*signature)) {
+            const bool own = std::any_of(head.arguments.begin(), head.arguments.end(),
+                                         [&](const lang::Argument& mine) { return mine.keyword == a.keyword; });
+            if (!own) head.arguments.push_back(a);
+        }
+        take_parameters(f, *signature, head);
+        return head;
+    }
+
+    // Parameters without an annotation are the signature's. All of its parameters are there, in its order.
+    void take_parameters(const lang::FunctionDef& f, const lang::FunctionDef& signature, KernelHead& head) {
+        std::size_t next = 0;
+        for (lang::Parameter& p : head.parameters) {
+            const auto theirs = std::find_if(signature.parameters.begin(), signature.parameters.end(),
+                                             [&](const lang::Parameter& s) { return s.name == p.name; });
+            if (theirs == signature.parameters.end()) continue;
+            if (!p.annotation) {
+                p.annotation = theirs->annotation;
+                if (!p.default_value) p.default_value = theirs->default_value;
+            }
+            if (static_cast<std::size_t>(theirs - signature.parameters.begin()) == next) ++next;
+        }
+        if (next == signature.parameters.size()) return;
+        cx_.error(Code::bad_parameter, f.name_span,
+                  fmt::format("'{}' does not take the parameters of '{}' in their order: '{}' is missing here", f.name, signature.name,
+                              signature.parameters[next].name))
+            .with_note(signature.name_span, "the signature is here")
+            .with_hint("write their names, without annotations, and after them the constants of the kernel");
+    }
+
+    std::vector<lang::Argument> arguments_of(const lang::FunctionDef& f) const {
+        std::vector<lang::Argument> all;
+        for (lang::ExprId decorator : f.decorators) {
+            if (const auto* c = ast_.get_if<lang::Call>(decorator)) all.insert(all.end(), c->arguments.begin(), c->arguments.end());
+        }
+        return all;
     }
 
     static bool is_builtin_name(const std::string& name);
@@ -244,7 +335,7 @@ std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, Modu
     Resolver resolver(ast, scope, context, draft);
     resolver.module_level = true;
     std::vector<EachValues> out(1);
-    for (const lang::Parameter& p : ast.get_if<lang::FunctionDef>(id)->parameters) {
+    for (const lang::Parameter& p : scope.heads.at(id.index).parameters) {
         const auto* call = p.annotation ? ast.get_if<lang::Call>(p.annotation) : nullptr;
         if (!call) continue;
         const Value callee = resolver.evaluate(call->callee);
@@ -253,14 +344,17 @@ std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, Modu
         for (const lang::Argument& a : call->arguments) {
             Value v = resolver.evaluate(a.value);
             if (!v) return std::nullopt;
-            if (!a.keyword.empty() || !(v.is(K::integer) || v.is(K::dtype))) {
-                context.error(Code::bad_parameter, ast[a.value].span,
-                              fmt::format("tw.each takes integers or dtypes, not {}", a.keyword.empty() ? describe(v) : "a keyword"));
+            if (!a.keyword.empty() || !(v.is(K::integer) || !word_of(v).empty())) {
+                auto& report = context.error(Code::bad_parameter, ast[a.value].span,
+                                             fmt::format("tw.each takes integers, dtypes and what has a name, not {}",
+                                                         a.keyword.empty() ? describe(v) : "a keyword"));
+                if (v.is(K::record)) report.with_hint("give the record a name: tw.record(name=\"sum\", ...)");
                 return std::nullopt;
             }
             auto wanted = constants.find(p.name);
             const auto is = [&](const ConstValue& w) {
-                return w.dtype ? v.is(K::dtype) && v.dtype == *w.dtype : v.is(K::integer) && v.integer == w.integer;
+                if (w.dtype) return v.is(K::dtype) && v.dtype == *w.dtype;
+                return w.word.empty() ? v.is(K::integer) && v.integer == w.integer : !v.is(K::dtype) && word_of(v) == w.word;
             };
             if (wanted == constants.end() || is(wanted->second)) values.push_back(std::move(v));
         }
@@ -336,13 +430,14 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     for (const auto& [name, value] : constants) {
         bool known = false;
         for (lang::StmtId id : reader.kernels) {
-            for (const lang::Parameter& p : module.get_if<lang::FunctionDef>(id)->parameters) {
+            for (const lang::Parameter& p : scope.heads.at(id.index).parameters) {
                 if (p.name != name) continue;
                 known = true;
                 const auto* call = p.annotation ? module.get_if<lang::Call>(p.annotation) : nullptr;
                 const auto* callee = call ? module.get_if<lang::Attribute>(call->callee) : nullptr;
-                if (!value.dtype || (callee && callee->name == "each")) continue;
-                sink.error(Code::not_a_choice, p.name_span, fmt::format("{} is a dtype, and {} takes whole numbers", value.text(), name));
+                if (value.is_whole() || (callee && callee->name == "each")) continue;
+                sink.error(Code::not_a_choice, p.name_span,
+                           fmt::format("{} is a {}, and {} takes whole numbers", value.text(), value.dtype ? "dtype" : "name", name));
                 failed = true;
             }
         }
@@ -351,9 +446,9 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
             failed = true;
         }
     }
-    std::map<std::string, std::int64_t> numbers;  // dtypes choose among variants and are nothing else
+    std::map<std::string, std::int64_t> numbers;  // dtypes and names choose among variants and are nothing else
     for (const auto& [name, value] : constants) {
-        if (!value.dtype) numbers[name] = value.integer;
+        if (value.is_whole()) numbers[name] = value.integer;
     }
     std::optional<Diagnostic> none_left;
     std::vector<std::string> functions;  // by kernel

@@ -29,7 +29,7 @@ constexpr std::string_view kBuiltins[] = {
     "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
     "team",
     // module level
-    "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "each", "buffer", "parameters"};
+    "sizes", "kernel", "inline", "program", "signature", "record", "table", "Tensor", "scalar", "const", "each", "buffer", "parameters"};
 
 struct Methods {
     Value::Kind kind;
@@ -41,6 +41,7 @@ constexpr Methods kMethods[] = {
     {Value::Kind::ring, {"acquire", "full", "commit", "wait", "release"}},
     {Value::Kind::named_barrier, {"sync", "arrive"}},
     {Value::Kind::team, {"send", "receive"}},
+    {Value::Kind::table, {"get"}},
 };
 
 }  // namespace

@@ -122,30 +122,32 @@ bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Prog
 std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope& module, const Context& cx, lang::StmtId id,
                                            const std::vector<ir::Kernel>& kernels, const std::map<std::string, int>& numbers) {
     const auto& def = *ast.get_if<lang::FunctionDef>(id);
+    const KernelHead& head = module.heads.at(id.index);
     Draft draft;
     Resolver resolver(ast, module, cx, draft);
     ir::Program p;
-    p.name = def.name;
+    p.name = head.name;
     p.loc = cx.loc(def.name_span);
-    lang::ExprId computes;
+    Value computes;
     bool ok = true;
-    for (lang::ExprId decorator : def.decorators) {
-        const auto* c = ast.get_if<lang::Call>(decorator);
-        if (!c) continue;
-        for (const lang::Argument& a : c->arguments) {
-            if (a.keyword == "computes" && ast.get_if<lang::StringLiteral>(a.value)) computes = a.value;
-            else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) {
-                p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
-                if (!is_name(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
-            } else
-                cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span,
-                         "@tw.program takes computes= and name=, both strings"),
-                    ok = false;
+    for (const lang::Argument& a : head.arguments) {
+        const Value v = a.keyword == "computes" || a.keyword == "name" ? resolver.evaluate(a.value) : Value::of_none();
+        if (!v) {
+            ok = false;
+        } else if (!v.is(K::string)) {
+            cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span,
+                     "@tw.program takes computes= and name=, both strings");
+            ok = false;
+        } else if (a.keyword == "computes") {
+            computes = v;
+        } else {
+            p.name = v.text;
+            if (!is_name(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
         }
     }
     std::map<std::string, int> tensor_of;
     std::map<std::string, int> scalar_of;
-    for (const lang::Parameter& parameter : def.parameters) {
+    for (const lang::Parameter& parameter : head.parameters) {
         const auto* c = ast.get_if<lang::Call>(parameter.annotation);
         Value callee = c ? resolver.evaluate(c->callee) : Value{};
         if (!callee.is(K::builtin) || (callee.text != "Tensor" && callee.text != "scalar")) {
@@ -333,7 +335,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             if (it != module.names.end() && it->second.value.is(K::real)) return it->second.value.real;
             return std::nullopt;
         };
-        if (auto resolved = resolve_computes(ast, computes, names, cx.sink)) p.computes = std::move(*resolved);
+        if (auto resolved = resolve_computes(ast.file, computes, names, cx.sink)) p.computes = std::move(*resolved);
         for (const ir::Equation& e : p.computes.equations) p.tensors[static_cast<std::size_t>(e.output)].is_output = true;
     }
     return p;

@@ -41,10 +41,13 @@ std::string describe(const Value& v) {
         case K::vote: return "tw.any(...), which is the whole condition of an `if`";
         case K::layout: return "a layout";
         case K::sequence: return "a tuple";
+        case K::record: return "a record";
+        case K::table: return "a table";
         case K::builtin: return "the function " + v.text;
         case K::function: return "an inline function";
         case K::kernel: return "a kernel";
         case K::program: return "a program";
+        case K::signature: return "a signature";
         case K::method: return "the method " + v.text;
         case K::module: return "the module tilewright";
     }
@@ -129,8 +132,11 @@ Value Resolver::evaluate(ExprId id) {
             else if constexpr (std::is_same_v<T, lang::Name>) return lookup(n.id, span);
             else if constexpr (std::is_same_v<T, lang::IntLiteral>) return Value::of(n.value);
             else if constexpr (std::is_same_v<T, lang::FloatLiteral>) return Value::of_real(n.value);
-            else if constexpr (std::is_same_v<T, lang::StringLiteral>) return Value::named(K::string, n.value);
-            else if constexpr (std::is_same_v<T, lang::BoolLiteral>) return Value::of_bool(n.value);
+            else if constexpr (std::is_same_v<T, lang::StringLiteral>) {
+                Value v = Value::named(K::string, n.value);
+                v.pieces = std::make_shared<const std::vector<lang::StringPiece>>(n.pieces);
+                return v;
+            } else if constexpr (std::is_same_v<T, lang::BoolLiteral>) return Value::of_bool(n.value);
             else if constexpr (std::is_same_v<T, lang::NoneLiteral>) return Value::of_none();
             else if constexpr (std::is_same_v<T, lang::Tuple> || std::is_same_v<T, lang::List>) {
                 Value v;
@@ -139,12 +145,14 @@ Value Resolver::evaluate(ExprId id) {
                     v.items.push_back(evaluate(x));
                     if (!v.items.back()) return {};
                     // A list keeps tiles for later, so that a lazy expression must not see later changes.
-                    if (!module_level) v.items.back() = settled(v.items.back(), "item", ast[x].span);
+                    if (!module_level && v.items.back().is(K::tile) && !is_number(v.items.back()))
+                        v.items.back() = settled(v.items.back(), "item", ast[x].span);
                     if (!v.items.back()) return {};
                     if (const char* problem = size_problem(v)) return error(Code::too_much_code, span, problem);
                 }
                 return v;
-            } else if constexpr (std::is_same_v<T, lang::Attribute>) return attribute(n, span);
+            } else if constexpr (std::is_same_v<T, lang::Dict>) return table(n, span);
+            else if constexpr (std::is_same_v<T, lang::Attribute>) return attribute(n, span);
             else if constexpr (std::is_same_v<T, lang::Call>) return call(n, span, ast[n.callee].span);
             else if constexpr (std::is_same_v<T, lang::Subscript>) return subscript(n, span);
             else if constexpr (std::is_same_v<T, lang::Unary>) {
@@ -342,11 +350,8 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
         x->weak = x->dtype == DType::F32 ? false : x->weak;
         return binary(op, Value::of_tile(*x), Value::of_tile(*y), span, sa, sb);
     }
-    if (a.is(K::sequence) && b.is(K::sequence) && op == BinaryOp::add) {
-        Value v = a;
-        v.items.insert(v.items.end(), b.items.begin(), b.items.end());
-        if (const char* problem = size_problem(v)) return error(Code::too_much_code, span, problem);
-        return v;
+    if (a.is(K::sequence) || a.is(K::string)) {
+        if (auto joined = join_parts(op, a, b, span)) return *joined;
     }
     if (!integer_like(a) || !integer_like(b)) {
         return error(Code::bad_operand, span,
@@ -475,6 +480,7 @@ Value Resolver::attribute(const lang::Attribute& a, Span span) {
         v.dtype = base.is(K::tile) ? base.tile->dtype : d.kernel.tensors[static_cast<std::size_t>(base.integer)].dtype;
         return v;
     }
+    if (base.is(K::record)) return field(base, a);
     if (base.is(K::dtype) && a.name == "bytes") return Value::of(target::bytes(base.dtype));
     if (base.is(K::tensor) && a.name == "shape") {
         Value v;
@@ -637,7 +643,7 @@ Value Resolver::inline_call(lang::StmtId def, const CallArgs& args) {
         }
         if (out_) v = settled(v, p.name, where);
         if (!v) return {};
-        frame.names[p.name] = {v, p.name_span};
+        frame.names[p.name] = {v, p.name_span, true};
     }
     inline_stack_.push_back(def);
     frames_.push_back(std::move(frame));

@@ -213,288 +213,299 @@ bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
     return true;
 }
 
-bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>& overrides, const std::map<std::string, Value>& each) {
-    const auto& def = *ast.get_if<lang::FunctionDef>(id);
-    ir::Kernel& k = d.kernel;
-    k.name = def.name;
-    k.loc = loc(def.name_span);
-    if (auto doc = lang::docstring_of(ast, def.body)) k.doc = ast.get_if<lang::StringLiteral>(doc)->value;
-    lang::ExprId computes;
-    Span threads_span = def.name_span, cluster_span = def.name_span;
+// What the decorator says that is looked at once the whole head is known.
+struct Resolver::Options {
+    Value computes;
     lang::ExprId dependent;
-    Frame frame;
-    frame.function = true;
-    frames_.push_back(std::move(frame));
+    Span threads, cluster;  // where they are given
+};
 
-    // Constants first: the decorator and dimensions may use them.
+namespace {
+
+constexpr const char* kParameterKinds = "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)";
+
+}  // namespace
+
+// Checks what a parameter is, and gives constants their values: the decorator and dimensions may use them.
+bool Resolver::const_parameter(const lang::Parameter& p, const std::map<std::string, std::int64_t>& overrides,
+                               const std::map<std::string, Value>& each) {
+    const auto* c = ast.get_if<lang::Call>(p.annotation);
+    if (!p.annotation) {
+        error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name), kParameterKinds);
+        return false;
+    }
+    const Value callee = evaluate(c ? c->callee : p.annotation);
+    if (!callee) return false;
+    const bool known =
+        callee.is(K::builtin) && (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const" || callee.text == "each");
+    if (!known || (callee.text != "const" && !c)) {
+        error(Code::bad_parameter, ast[p.annotation].span,
+              fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)), kParameterKinds);
+        return false;
+    }
+    if (d.taken.count(p.name)) {
+        error(Code::redefined, p.name_span, fmt::format("'{}' is a parameter already", p.name));
+        return false;
+    }
+    if (module.names.count(p.name)) {
+        error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name), "use another name for the parameter");
+        return false;
+    }
+    d.taken[p.name] = 1;
+    if (callee.text == "const") return chosen_constant(p, c, overrides);
+    if (callee.text != "each") return true;
+    const auto it = each.find(p.name);  // this variant's value
+    if (p.default_value)
+        error(Code::bad_parameter, ast[p.default_value].span, "tw.each has no default: the kernel stands for one variant per value");
+    if (it == each.end() || p.default_value) return false;
+    const Value& v = it->second;
+    declare(p.name, v, p.name_span);
+    if (v.is(K::integer)) d.kernel.consts.push_back({p.name, v.integer, {v.integer}});
+    d.kernel.variant += (d.kernel.variant.empty() ? "" : ", ") + p.name + "=" + (v.is(K::integer) ? std::to_string(v.integer) : word_of(v));
+    return true;
+}
+
+// tw.const, tw.const(64, 128): the value from outside, else the default, else the first choice.
+bool Resolver::chosen_constant(const lang::Parameter& p, const lang::Call* call, const std::map<std::string, std::int64_t>& overrides) {
+    ir::ConstParam constant;
+    constant.name = p.name;
     bool ok = true;
-    for (const auto& p : def.parameters) {
-        const auto* c = ast.get_if<lang::Call>(p.annotation);
-        Value callee = p.annotation ? evaluate(c ? c->callee : p.annotation) : Value{};
-        if (!p.annotation) {
-            error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name),
-                  "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
-            ok = false;
-            continue;
-        }
-        if (!callee) {
-            ok = false;
-            continue;
-        }
-        const bool known = callee.is(K::builtin) &&
-                           (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const" || callee.text == "each");
-        if (!known || (callee.text != "const" && !c)) {
-            error(Code::bad_parameter, ast[p.annotation].span,
-                  fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)),
-                  "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
-            ok = false;
-            continue;
-        }
-        if (d.taken.count(p.name)) {
-            error(Code::redefined, p.name_span, fmt::format("'{}' is a parameter already", p.name));
-            ok = false;
-            continue;
-        }
-        if (module.names.count(p.name)) {
-            error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name),
-                  "use another name for the parameter");
-            ok = false;
-            continue;
-        }
-        d.taken[p.name] = 1;
-        if (callee.text == "each") {  // this variant's value
-            auto it = each.find(p.name);
-            if (it == each.end() || p.default_value) {
-                if (p.default_value)
-                    error(Code::bad_parameter, ast[p.default_value].span,
-                          "tw.each has no default: the kernel stands for one variant per value");
-                ok = false;
-                continue;
-            }
-            declare(p.name, it->second, p.name_span);
-            if (it->second.is(K::integer)) k.consts.push_back({p.name, it->second.integer, {it->second.integer}});
-            k.variant += (k.variant.empty() ? "" : ", ") + p.name + "=" +
-                         (it->second.is(K::dtype) ? std::string(target::name(it->second.dtype)) : std::to_string(it->second.integer));
-            continue;
-        }
-        if (callee.text != "const") continue;
-        ir::ConstParam constant;
-        constant.name = p.name;
-        if (c) {
-            const CallArgs args = arguments(*c, ast[p.annotation].span, ast[c->callee].span);
-            for (std::size_t i = 0; i < args.positional.size(); ++i) {
-                if (auto v = constant_int(args.positional[i], args.positional_spans[i], "a choice")) constant.choices.push_back(*v);
-                else ok = false;
-            }
-        }
-        if (auto it = overrides.find(p.name); it != overrides.end()) {
-            constant.value = it->second;
-        } else if (p.default_value) {
-            auto v = constant_int(evaluate(p.default_value), ast[p.default_value].span, "the default of a const parameter");
-            if (!v) {
-                ok = false;
-                continue;
-            }
-            constant.value = *v;
-        } else if (!constant.choices.empty()) {
-            constant.value = constant.choices.front();
-        } else {
-            error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name),
-                  fmt::format("give it a default: {}: tw.const = 128", p.name));
-            ok = false;
-            continue;
-        }
-        if (!constant.choices.empty() &&
-            std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
-            std::string choices;
-            for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
-            error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
-            ok = false;
-            constant.value = constant.choices.front();  // so that what uses it is not at fault too
-        }
-        declare(p.name, Value::of(constant.value), p.name_span);
-        k.consts.push_back(std::move(constant));
-    }
-    for (lang::ExprId decorator : def.decorators) {
-        const auto* c = ast.get_if<lang::Call>(decorator);
-        if (!c) continue;
-        for (const lang::Argument& a : c->arguments) {
-            if (a.keyword.empty()) {
-                error(Code::argument_count, ast[a.value].span, "the arguments of @tw.kernel have names",
-                      "for example @tw.kernel(target=\"sm_90a\", computes=\"...\")");
-                ok = false;
-                continue;
-            }
-            const Span where = ast[a.value].span;
-            if (a.keyword == "computes") {
-                if (!ast.get_if<lang::StringLiteral>(a.value)) {
-                    error(Code::type_mismatch, where, "computes is a string");
-                    ok = false;
-                    continue;
-                }
-                computes = a.value;
-                continue;
-            }
-            if (a.keyword == "dependent_launch") {  // may be a const parameter: looked up once those are known
-                dependent = a.value;
-                continue;
-            }
-            Value v = evaluate(a.value);
-            if (!v) {
-                ok = false;
-                continue;
-            }
-            if (a.keyword == "target") {
-                if (!v.is(K::string) || !target::find_arch(v.text)) {
-                    std::string known;
-                    for (const auto& arch : target::all_archs()) known += (known.empty() ? "" : ", ") + std::string(arch.name);
-                    error(Code::not_on_target, where,
-                          v.is(K::string) ? fmt::format("the target '{}' is not known", v.text) : "target is a string",
-                          "known are " + known);
-                    ok = false;
-                    continue;
-                }
-                k.arch = v.text;
-            } else if (a.keyword == "name") {
-                if (!v.is(K::string) || v.text.empty()) {
-                    error(Code::type_mismatch, where, "name is a string");
-                    ok = false;
-                    continue;
-                }
-                if (!is_name(v.text)) {
-                    error(Code::bad_choice, where, not_a_name(v.text), name_hint);
-                    ok = false;
-                    continue;
-                }
-                k.name = v.text;
-            } else if (a.keyword == "threads") {
-                auto n = constant_int(v, where, "threads");
-                if (!n) {
-                    ok = false;
-                    continue;
-                }
-                threads_span = where;
-                if (*n < 32 || *n > 1024 || *n % 32) {
-                    error(Code::bad_block, where, fmt::format("a block of {} threads", *n), "a multiple of 32, up to 1024");
-                    ok = false;
-                    continue;
-                }
-                threads_given_ = static_cast<int>(*n);
-            } else if (a.keyword == "cluster") {
-                cluster_span = where;
-                std::vector<Value> items = v.is(K::sequence) ? v.items : std::vector<Value>{v};
-                if (items.empty() || items.size() > 3) {
-                    error(Code::bad_cluster, where, "cluster has one to three extents");
-                    ok = false;
-                    continue;
-                }
-                for (std::size_t i = 0; i < items.size(); ++i) {
-                    auto n = small_int(items[i], where, "an extent of the cluster", 1, 16);
-                    if (n) k.cluster[i] = *n;
-                    else ok = false;
-                }
-            } else if (a.keyword == "blocks_per_sm") {
-                auto n = small_int(v, where, "blocks_per_sm", 1, 32);
-                if (n) k.min_blocks_per_sm = *n;
-                else ok = false;
-            } else {
-                error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword),
-                      "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
-                ok = false;
-            }
+    if (call) {
+        const CallArgs args = arguments(*call, ast[p.annotation].span, ast[call->callee].span);
+        for (std::size_t i = 0; i < args.positional.size(); ++i) {
+            if (auto v = constant_int(args.positional[i], args.positional_spans[i], "a choice")) constant.choices.push_back(*v);
+            else ok = false;
         }
     }
+    if (auto it = overrides.find(p.name); it != overrides.end()) {
+        constant.value = it->second;
+    } else if (p.default_value) {
+        auto v = constant_int(evaluate(p.default_value), ast[p.default_value].span, "the default of a const parameter");
+        if (!v) return false;
+        constant.value = *v;
+    } else if (!constant.choices.empty()) {
+        constant.value = constant.choices.front();
+    } else {
+        error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name),
+              fmt::format("give it a default: {}: tw.const = 128", p.name));
+        return false;
+    }
+    if (!constant.choices.empty() &&
+        std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
+        std::string choices;
+        for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
+        error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
+        ok = false;
+        constant.value = constant.choices.front();  // so that what uses it is not at fault too
+    }
+    declare(p.name, Value::of(constant.value), p.name_span);
+    d.kernel.consts.push_back(std::move(constant));
+    return ok;
+}
+
+bool Resolver::kernel_name(const Value& v, Span where) {
+    if (!v.is(K::string) || v.text.empty()) {
+        error(Code::type_mismatch, where, "name is a string");
+        return false;
+    }
+    if (!is_name(v.text)) {
+        error(Code::bad_choice, where, not_a_name(v.text), name_hint);
+        return false;
+    }
+    d.kernel.name = v.text;
+    return true;
+}
+
+bool Resolver::cluster_shape(const Value& v, Span where) {
+    const std::vector<Value> items = v.is(K::sequence) ? v.items : std::vector<Value>{v};
+    if (items.empty() || items.size() > 3) {
+        error(Code::bad_cluster, where, "cluster has one to three extents");
+        return false;
+    }
+    bool ok = true;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        auto n = small_int(items[i], where, "an extent of the cluster", 1, 16);
+        if (n) d.kernel.cluster[i] = *n;
+        else ok = false;
+    }
+    return ok;
+}
+
+// One argument of @tw.kernel.
+bool Resolver::option(const lang::Argument& a, Options& out) {
+    ir::Kernel& k = d.kernel;
+    const Span where = ast[a.value].span;
+    if (a.keyword.empty()) {
+        error(Code::argument_count, where, "the arguments of @tw.kernel have names",
+              "for example @tw.kernel(target=\"sm_90a\", computes=\"...\"); a signature comes first, without a name");
+        return false;
+    }
+    if (a.keyword == "dependent_launch") {  // may be a const parameter: looked up once those are known
+        out.dependent = a.value;
+        return true;
+    }
+    const Value v = evaluate(a.value);
+    if (!v) return false;
+    if (a.keyword == "computes") {
+        if (!v.is(K::string)) error(Code::type_mismatch, where, "computes is a string");
+        out.computes = v;
+        return v.is(K::string);
+    }
+    if (a.keyword == "target") {
+        if (v.is(K::string) && target::find_arch(v.text)) {
+            k.arch = v.text;
+            return true;
+        }
+        std::string known;
+        for (const auto& arch : target::all_archs()) known += (known.empty() ? "" : ", ") + std::string(arch.name);
+        error(Code::not_on_target, where, v.is(K::string) ? fmt::format("the target '{}' is not known", v.text) : "target is a string",
+              "known are " + known);
+        return false;
+    }
+    if (a.keyword == "name") return kernel_name(v, where);
+    if (a.keyword == "threads") {
+        const auto n = constant_int(v, where, "threads");
+        if (!n) return false;
+        out.threads = where;
+        if (*n < 32 || *n > 1024 || *n % 32) {
+            error(Code::bad_block, where, fmt::format("a block of {} threads", *n), "a multiple of 32, up to 1024");
+            return false;
+        }
+        threads_given_ = static_cast<int>(*n);
+        return true;
+    }
+    if (a.keyword == "cluster") {
+        out.cluster = where;
+        return cluster_shape(v, where);
+    }
+    if (a.keyword == "blocks_per_sm") {
+        const auto n = small_int(v, where, "blocks_per_sm", 1, 32);
+        if (n) k.min_blocks_per_sm = *n;
+        return n.has_value();
+    }
+    error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword),
+          "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
+    return false;
+}
+
+bool Resolver::launch_options(const KernelHead& head, Options& out) {
+    ir::Kernel& k = d.kernel;
+    bool ok = true;
+    for (const lang::Argument& a : head.arguments) ok &= option(a, out);
     arch_ = target::find_arch(k.arch);
-    const int cluster = k.cluster[0] * k.cluster[1] * k.cluster[2];
-    if (cluster > 1) {
+    if (k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
         if (auto legal = target::cluster_legal(*arch_, k.cluster[0], k.cluster[1], k.cluster[2]); !legal) {
-            error(Code::bad_cluster, cluster_span, legal.reason);
+            error(Code::bad_cluster, out.cluster, legal.reason);
             ok = false;
         }
     }
+    if (!ok || !out.dependent) return ok;
+    const Value v = evaluate(out.dependent);
+    const auto on = v ? constant_bool(v) : std::nullopt;
+    if (v && !on) error(Code::not_constant, ast[out.dependent].span, "dependent_launch is True, False or a const parameter");
+    k.dependent_launch = on.value_or(false);
+    return on && (!k.dependent_launch || needs(target::Feature::GridDepControl, ast[out.dependent].span, "dependent launch"));
+}
 
-    if (ok && dependent) {
-        const Value v = evaluate(dependent);
-        const auto on = v ? constant_bool(v) : std::nullopt;
-        if (v && !on) error(Code::not_constant, ast[dependent].span, "dependent_launch is True, False or a const parameter");
-        k.dependent_launch = on.value_or(false);
-        ok = on && (!k.dependent_launch || needs(target::Feature::GridDepControl, ast[dependent].span, "dependent launch"));
+// A tensor or a scalar, as the body sees it.
+bool Resolver::run_time_parameter(const lang::Parameter& p) {
+    ir::Kernel& k = d.kernel;
+    const auto* c = ast.get_if<lang::Call>(p.annotation);
+    const Value callee = evaluate(c ? c->callee : p.annotation);
+    if (!callee.is(K::builtin) || callee.text == "const" || callee.text == "each") return true;
+    bool ok = true;
+    if (p.default_value) {
+        error(Code::bad_parameter, ast[p.default_value].span, "only const parameters have defaults");
+        ok = false;
     }
-    if (!ok) return false;
-    for (const auto& p : def.parameters) {
-        const auto* c = ast.get_if<lang::Call>(p.annotation);
-        const Value callee = evaluate(c ? c->callee : p.annotation);
-        if (!callee.is(K::builtin) || callee.text == "const" || callee.text == "each") continue;
-        if (p.default_value) {
-            error(Code::bad_parameter, ast[p.default_value].span, "only const parameters have defaults");
-            ok = false;
-        }
-        if (callee.text == "scalar") {
-            const int number = static_cast<int>(k.scalars.size());
-            ir::ScalarParam scalar;
-            if (!scalar_parameter(p.name, p.annotation, scalar)) {
-                ok = false;
-                continue;
-            }
-            const DType dtype = scalar.dtype;
-            k.scalars.push_back(std::move(scalar));
-            k.parameters.emplace_back('s', number);
-            auto n = std::make_shared<ir::ElementNode>();
-            n->op = ir::ElementOp::scalar;
-            n->dtype = dtype;
-            n->id = number;
-            Tile t;
-            t.element = n;
-            t.dtype = dtype;
-            declare(p.name, Value::of_tile(std::move(t)), p.name_span);
-            continue;
-        }
-        ir::Tensor tensor;
-        if (!tensor_parameter(p.name, p.annotation, tensor)) {
-            ok = false;
-            declare(p.name, {}, p.name_span);
-            continue;
-        }
-        const int number = static_cast<int>(k.tensors.size());
-        Value value = Value::entity(K::tensor, number);
-        if (tensor.dims.empty()) {  // one element: its name is the part of it that loads and stores take
-            value = {};
-            value.kind = K::global;
-            value.global = std::make_shared<GlobalRef>(GlobalRef{number, {}});
-        }
-        k.tensors.push_back(std::move(tensor));
-        k.parameters.emplace_back('t', number);
-        declare(p.name, std::move(value), p.name_span);
+    if (callee.text == "scalar") {
+        const int number = static_cast<int>(k.scalars.size());
+        ir::ScalarParam scalar;
+        if (!scalar_parameter(p.name, p.annotation, scalar)) return false;
+        auto n = std::make_shared<ir::ElementNode>();
+        n->op = ir::ElementOp::scalar;
+        n->dtype = scalar.dtype;
+        n->id = number;
+        Tile t;
+        t.element = n;
+        t.dtype = scalar.dtype;
+        k.scalars.push_back(std::move(scalar));
+        k.parameters.emplace_back('s', number);
+        declare(p.name, Value::of_tile(std::move(t)), p.name_span);
+        return ok;
     }
-    if (!ok || !relate_contents(k.tensors)) return false;
+    ir::Tensor tensor;
+    if (!tensor_parameter(p.name, p.annotation, tensor)) {
+        declare(p.name, {}, p.name_span);
+        return false;
+    }
+    const int number = static_cast<int>(k.tensors.size());
+    Value value = Value::entity(K::tensor, number);
+    if (tensor.dims.empty()) {  // one element: its name is the part of it that loads and stores take
+        value = {};
+        value.kind = K::global;
+        value.global = std::make_shared<GlobalRef>(GlobalRef{number, {}});
+    }
+    k.tensors.push_back(std::move(tensor));
+    k.parameters.emplace_back('t', number);
+    declare(p.name, std::move(value), p.name_span);
+    return ok;
+}
 
-    out_ = &k.body;
-    // Launch assumptions hold for the whole kernel, wherever they stand, so nothing here depends on their order.
-    if (computes) resolve_computes(*this, computes);
-    body(def.body);
-
-    if (cx.sink.has_errors()) return false;
-    for (const auto& p : def.parameters) {
-        const auto written = std::find_if(k.tensors.begin(), k.tensors.end(),
-                                          [&](const ir::Tensor& t) { return t.name == p.name && t.stable && t.is_output; });
-        if (written == k.tensors.end()) continue;
+bool Resolver::stable_is_read_only(const KernelHead& head) {
+    for (const auto& p : head.parameters) {
+        const bool written = std::any_of(d.kernel.tensors.begin(), d.kernel.tensors.end(),
+                                         [&](const ir::Tensor& t) { return t.name == p.name && t.stable && t.is_output; });
+        if (!written) continue;
         error(Code::unstable_tensor, p.name_span, fmt::format("'{}' is written by this kernel: it is not stable", p.name),
               "leave out stable=True: it is a promise on what the kernel only reads");
         return false;
     }
+    return true;
+}
+
+bool Resolver::block_shape(const Options& options) {
     const bool roles = !role_warps_.empty();
-    int warps = threads_given_ ? threads_given_ / 32 : roles ? (highest_warp_ / 4 + 1) * 4 : 4;
+    const int warps = threads_given_ ? threads_given_ / 32 : roles ? (highest_warp_ / 4 + 1) * 4 : 4;
     if (highest_warp_ >= warps) {
-        error(Code::bad_block, threads_span, fmt::format("the block has {} warps, but a role uses warp {}", warps, highest_warp_));
+        error(Code::bad_block, options.threads, fmt::format("the block has {} warps, but a role uses warp {}", warps, highest_warp_));
         return false;
     }
-    k.warps = warps;
+    d.kernel.warps = warps;
     d.groups[0].threads = 32 * warps;
     if (auto legal = target::block_legal(*arch_, 32 * warps); !legal) {
-        error(Code::bad_block, threads_span, legal.reason);
+        error(Code::bad_block, options.threads, legal.reason);
         return false;
     }
-    return !stopped_;
+    return true;
+}
+
+bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>& overrides, const std::map<std::string, Value>& each) {
+    const auto& def = *ast.get_if<lang::FunctionDef>(id);
+    const KernelHead& head = module.heads.at(id.index);
+    ir::Kernel& k = d.kernel;
+    k.name = head.name;
+    k.loc = loc(def.name_span);
+    if (head.doc) k.doc = ast.get_if<lang::StringLiteral>(head.doc)->value;
+    Options options;
+    options.threads = options.cluster = def.name_span;
+    Frame frame;
+    frame.function = true;
+    frames_.push_back(std::move(frame));
+
+    bool ok = true;
+    for (const auto& p : head.parameters) ok &= const_parameter(p, overrides, each);
+    ok &= launch_options(head, options);
+    if (!ok) return false;
+    for (const auto& p : head.parameters) ok &= run_time_parameter(p);
+    if (!ok || !relate_contents(k.tensors)) return false;
+
+    out_ = &k.body;
+    // Launch assumptions hold for the whole kernel, wherever they stand, so nothing here depends on their order.
+    if (options.computes) resolve_computes(*this, options.computes);
+    body(head.assumptions);
+    body(def.body);
+    return !cx.sink.has_errors() && stable_is_read_only(head) && block_shape(options) && !stopped_;
 }
 
 std::optional<ir::Expr> Resolver::integer_named(const std::string& name) {
@@ -519,6 +530,12 @@ std::optional<DType> Resolver::dtype_named(const std::string& name) const {
     const Binding* b = find(name);
     if (b && b->value.is(K::dtype)) return b->value.dtype;
     return std::nullopt;
+}
+
+std::optional<std::string> Resolver::function_named(const std::string& name) const {
+    const Binding* b = find(name);
+    const std::string word = b && !b->value.is(K::dtype) ? word_of(b->value) : "";
+    return word.empty() ? std::nullopt : std::optional(word);
 }
 
 void Resolver::expression_statement(lang::ExprId value, Span span) {

@@ -147,8 +147,8 @@ void Resolver::assign_target(ExprId target, Value value, Span span) {
         for (std::size_t i = 0; i < elements->size(); ++i) assign_target((*elements)[i], items[i], span);
         return;
     }
-    error(Code::unsupported_statement, ast[target].span, "only names can be assigned to",
-          ast.get_if<lang::Subscript>(target) ? "write tiles to memory with tw.store(X[...], x)" : "");
+    if (const auto* part = ast.get_if<lang::Subscript>(target)) return assign_part(*part, std::move(value), span);
+    error(Code::unsupported_statement, ast[target].span, "only names, and parts of lists, can be assigned to");
 }
 
 void Resolver::assign_name(const std::string& name, Value value, Span span) {
@@ -165,153 +165,168 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
     }
     bool outer = false;
     Binding* existing = find_assignable(name, outer);
-    if (!existing) {
-        for (std::size_t i = frames_.size(); i-- > 0;) {
-            auto it = frames_[i].names.find(name);
-            if (it == frames_[i].names.end()) {
-                if (frames_[i].function) break;
-                continue;
-            }
-            auto& diagnostic = cx.error(Code::assigned_in_role, span,
-                                        fmt::format("'{}' belongs to the whole block and is assigned by some of its threads", name));
-            diagnostic.with_note(it->second.span, "it is defined here").with_hint("use another name inside the role");
-            return;
-        }
-    }
+    if (!existing && belongs_to_the_block(name, span)) return;
     if (existing && !existing->value) {
         existing->value = {};
         if (outer) return;
         existing = nullptr;
     }
     if (existing && outer) {
-        Value& old = existing->value;
-        auto kind_error = [&] {
-            auto& diagnostic = cx.error(Code::changes_kind, span,
-                                        fmt::format("'{}' is {} outside this block and {} here", name, describe(old), describe(value)));
-            diagnostic.with_note(existing->span, "it is defined here")
-                .with_hint("a name that changes inside a loop or branch keeps its kind, dtype and shape; use another name");
-        };
-        const bool integer = value.is(K::expr) || value.is(K::integer) || value.is(K::boolean);
-        if (old.is(K::expr) && old.expr.kind() == ir::ExprKind::var && integer) {
-            const int var = old.expr->id;
-            if (d.kernel.vars[static_cast<std::size_t>(var)].kind != ir::Variable::Kind::scalar) return kind_error();
-            emit(ir::Assign{var, *as_expr(value, span, "the value")}, span);
-            return;
-        }
-        if (old.is(K::tile) && old.tile->element->op == ir::ElementOp::fragment && (value.is(K::tile) || value.is(K::real) || integer)) {
-            Tile t = *as_tile(value, span, "the value");
-            if (t.weak) t = cast(t, old.tile->dtype);
-            if (t.shape.empty() && !old.tile->shape.empty()) return kind_error();
-            if (t.shape != old.tile->shape || t.dtype != old.tile->dtype || t.spread != old.tile->spread) return kind_error();
-            const int target = old.tile->element->id;
-            // The statement that made a fresh fragment writes to the old one instead.
-            if (t.fresh && t.element->op == ir::ElementOp::fragment && t.element->id + 1 == static_cast<int>(d.kernel.fragments.size()) &&
-                !out_->empty() && d.notes.back().layout.kind == LayoutKind::none) {
-                const int made = t.element->id;
-                int* dst = nullptr;
-                ir::Operation& op = out_->back().op;
-                if (auto* c = std::get_if<ir::Compute>(&op)) dst = &c->dst;
-                if (auto* r = std::get_if<ir::Reduce>(&op)) dst = &r->dst;
-                if (auto* s = std::get_if<ir::Scan>(&op)) dst = &s->dst;
-                if (auto* s = std::get_if<ir::Shuffle>(&op)) dst = &s->dst;
-                if (auto* l = std::get_if<ir::LoadGlobal>(&op)) dst = &l->dst;
-                if (auto* l = std::get_if<ir::LoadShared>(&op)) dst = &l->dst;
-                if (dst && *dst == made && target != made) {
-                    *dst = target;
-                    d.taken[d.kernel.fragments.back().name]--;
-                    d.kernel.fragments.pop_back();
-                    d.notes.pop_back();
-                    return;
-                }
-            }
-            std::vector<int> to;
-            Tile flat = t;
-            int next = 0;
-            for (std::size_t i = 0; i < t.shape.size(); ++i) {
-                to.push_back(next);
-                if (!t.spread[i]) ++next;
-            }
-            if (next != static_cast<int>(t.shape.size())) {
-                const int f = materialize(t, name, span);
-                if (f < 0) return;
-                flat = *fragment_value(f, false).tile;
-            }
-            if (flat.element->op == ir::ElementOp::fragment && flat.element->offset.empty() && flat.element->id == target) return;
-            emit(ir::Compute{target, flat.element}, span);
-            return;
-        }
-        return kind_error();
+        if (!assign_in_place(name, existing->value, value, span)) changes_kind(name, *existing, value, span);
+        return;
     }
-    // A new binding in this block.
+    declare(name, owned(name, std::move(value), span).value_or(Value{}), span);
+}
+
+// A name of the whole block cannot be assigned in a role.
+bool Resolver::belongs_to_the_block(const std::string& name, Span span) {
+    for (std::size_t i = frames_.size(); i-- > 0;) {
+        const auto it = frames_[i].names.find(name);
+        if (it != frames_[i].names.end()) {
+            auto& diagnostic = cx.error(Code::assigned_in_role, span,
+                                        fmt::format("'{}' belongs to the whole block and is assigned by some of its threads", name));
+            diagnostic.with_note(it->second.span, "it is defined here").with_hint("use another name inside the role");
+            return true;
+        }
+        if (frames_[i].function) break;
+    }
+    return false;
+}
+
+void Resolver::changes_kind(const std::string& name, const Binding& binding, const Value& value, Span span) {
+    auto& diagnostic = cx.error(Code::changes_kind, span,
+                                fmt::format("'{}' is {} outside this block and {} here", name, describe(binding.value), describe(value)));
+    diagnostic.with_note(binding.span, "it is defined here")
+        .with_hint("a name that changes inside a loop or branch keeps its kind, dtype and shape; use another name");
+}
+
+bool Resolver::assign_in_place(const std::string& name, Value& old, const Value& value, Span span) {
+    const bool integer = value.is(K::expr) || value.is(K::integer) || value.is(K::boolean);
+    if (old.is(K::expr) && old.expr.kind() == ir::ExprKind::var && integer) {
+        const int var = old.expr->id;
+        if (d.kernel.vars[static_cast<std::size_t>(var)].kind != ir::Variable::Kind::scalar) return false;
+        emit(ir::Assign{var, *as_expr(value, span, "the value")}, span);
+        return true;
+    }
+    if (old.is(K::tile) && old.tile->element->op == ir::ElementOp::fragment && (value.is(K::tile) || value.is(K::real) || integer))
+        return assign_tile(name, old, value, span);
+    return old.has_parts() && value.has_parts() && assign_parts(name, old, value, span);
+}
+
+bool Resolver::assign_tile(const std::string& name, Value& old, const Value& value, Span span) {
+    Tile t = *as_tile(value, span, "the value");
+    if (t.weak) t = cast(t, old.tile->dtype);
+    if (t.shape.empty() && !old.tile->shape.empty()) return false;
+    if (t.shape != old.tile->shape || t.dtype != old.tile->dtype || t.spread != old.tile->spread) return false;
+    const int target = old.tile->element->id;
+    if (retarget(t, target)) return true;
+    Tile flat = t;
+    if (std::find(t.spread.begin(), t.spread.end(), char{1}) != t.spread.end()) {
+        const int f = materialize(t, name, span);
+        if (f < 0) return true;
+        flat = *fragment_value(f, false).tile;
+    }
+    if (flat.element->op == ir::ElementOp::fragment && flat.element->offset.empty() && flat.element->id == target) return true;
+    emit(ir::Compute{target, flat.element}, span);
+    return true;
+}
+
+// The statement that made a fresh fragment writes to `target` instead, where that is possible.
+bool Resolver::retarget(const Tile& made, int target) {
+    if (!made.fresh || made.element->op != ir::ElementOp::fragment || made.element->id + 1 != static_cast<int>(d.kernel.fragments.size()) ||
+        out_->empty() || d.notes.back().layout.kind != LayoutKind::none || made.element->id == target)
+        return false;
+    int* dst = nullptr;
+    ir::Operation& op = out_->back().op;
+    if (auto* c = std::get_if<ir::Compute>(&op)) dst = &c->dst;
+    if (auto* r = std::get_if<ir::Reduce>(&op)) dst = &r->dst;
+    if (auto* s = std::get_if<ir::Scan>(&op)) dst = &s->dst;
+    if (auto* s = std::get_if<ir::Shuffle>(&op)) dst = &s->dst;
+    if (auto* l = std::get_if<ir::LoadGlobal>(&op)) dst = &l->dst;
+    if (auto* l = std::get_if<ir::LoadShared>(&op)) dst = &l->dst;
+    if (!dst || *dst != made.element->id) return false;
+    *dst = target;
+    d.taken[d.kernel.fragments.back().name]--;
+    d.kernel.fragments.pop_back();
+    d.notes.pop_back();
+    return true;
+}
+
+// ---- new names ----
+
+std::optional<Value> Resolver::owned(const std::string& name, Value value, Span span) {
     switch (value.kind) {
-        case K::expr: {
-            const ir::ExprKind kind = value.expr.kind();
-            if (value.fresh_var >= 0) {
-                auto& variable = d.kernel.vars[static_cast<std::size_t>(value.fresh_var)];
-                if (variable.name.rfind(name, 0) != 0) variable.name = d.unique(name);
-                value.fresh_var = -1;
-            } else if (kind == ir::ExprKind::var &&
-                       d.kernel.vars[static_cast<std::size_t>(value.expr->id)].kind != ir::Variable::Kind::scalar) {
-                // loop variables and instance indices never change: an alias is enough
-            } else if (kind != ir::ExprKind::size && kind != ir::ExprKind::block_index && kind != ir::ExprKind::cluster_rank) {
-                if (!out_) {
-                    error(Code::not_constant, span, "module-level values are constants");
-                    return;
-                }
-                const int var = d.add_var(name);
-                emit(ir::Assign{var, value.expr}, span);
-                value = Value::of_expr(ir::var_expr(var));
-            }
-            break;
-        }
-        case K::tile: {
-            if (!out_) {
-                error(Code::not_constant, span, "module-level values are constants");
-                return;
-            }
-            Tile& t = *value.tile;
-            if (t.weak) {  // an integer scalar as a value, or a folded literal: fixed to its natural dtype
-                Tile fixed = t;
-                fixed.weak = false;
-                value = settled(Value::of_tile(fixed), name, span);
-            } else if (t.element->op == ir::ElementOp::fragment && t.element->offset.empty() && !t.fresh) {
-                // y = x: a copy, because x may change later.
-                Tile copied = t;
-                std::vector<int> shape;
-                auto leaf = std::make_shared<ir::ElementNode>(*t.element);
-                leaf->dims.clear();
-                for (std::size_t i = 0; i < t.shape.size(); ++i) {
-                    if (!t.spread[i]) {
-                        leaf->dims.push_back(static_cast<int>(shape.size()));
-                        shape.push_back(t.shape[i]);
-                    }
-                }
-                if (!can_hold_tiles(span, "a register tile")) return;
-                const int f = new_fragment(name, t.dtype, shape, span);
-                emit(ir::Compute{f, leaf}, span);
-                auto node = std::make_shared<ir::ElementNode>(*t.element);
-                node->id = f;
-                node->dims.clear();
-                for (std::size_t i = 0; i < t.shape.size(); ++i) {
-                    if (!t.spread[i]) node->dims.push_back(static_cast<int>(i));
-                }
-                copied.element = node;
-                value = Value::of_tile(copied);
-            } else {
-                value = settled(value, name, span);
-            }
-            if (!value) {
-                declare(name, {}, span);
-                return;
-            }
-            value.tile = std::make_shared<Tile>(*value.tile);
-            value.tile->fresh = false;
-            value.tile->layout = {};
-            break;
-        }
-        default: break;
+        case K::expr: return owned_integer(name, std::move(value), span);
+        case K::tile: return owned_tile(name, value, span);
+        case K::sequence:
+        case K::record: return settled(value, name, span);
+        default: return value;
     }
-    declare(name, std::move(value), span);
+}
+
+std::optional<Value> Resolver::owned_integer(const std::string& name, Value value, Span span) {
+    const ir::ExprKind kind = value.expr.kind();
+    if (value.fresh_var >= 0) {
+        auto& variable = d.kernel.vars[static_cast<std::size_t>(value.fresh_var)];
+        if (variable.name.rfind(name, 0) != 0) variable.name = d.unique(name);
+        value.fresh_var = -1;
+        return value;
+    }
+    // Loop variables and instance indices never change: an alias is enough.
+    if (kind == ir::ExprKind::var && d.kernel.vars[static_cast<std::size_t>(value.expr->id)].kind != ir::Variable::Kind::scalar)
+        return value;
+    if (kind == ir::ExprKind::size || kind == ir::ExprKind::block_index || kind == ir::ExprKind::cluster_rank) return value;
+    if (!out_) {
+        error(Code::not_constant, span, "module-level values are constants");
+        return std::nullopt;
+    }
+    const int var = d.add_var(name);
+    emit(ir::Assign{var, value.expr}, span);
+    return Value::of_expr(ir::var_expr(var));
+}
+
+std::optional<Value> Resolver::owned_tile(const std::string& name, const Value& given, Span span) {
+    if (!out_) {
+        error(Code::not_constant, span, "module-level values are constants");
+        return std::nullopt;
+    }
+    Value value = given;
+    const Tile& t = *given.tile;
+    if (t.weak) {  // an integer scalar as a value, or a folded literal: fixed to its natural dtype
+        Tile fixed = t;
+        fixed.weak = false;
+        value = settled(Value::of_tile(fixed), name, span);
+    } else if (t.element->op == ir::ElementOp::fragment && t.element->offset.empty() && !t.fresh) {
+        // y = x: a copy, because x may change later.
+        Tile copied = t;
+        std::vector<int> shape;
+        auto leaf = std::make_shared<ir::ElementNode>(*t.element);
+        leaf->dims.clear();
+        for (std::size_t i = 0; i < t.shape.size(); ++i) {
+            if (!t.spread[i]) {
+                leaf->dims.push_back(static_cast<int>(shape.size()));
+                shape.push_back(t.shape[i]);
+            }
+        }
+        if (!can_hold_tiles(span, "a register tile")) return std::nullopt;
+        const int f = new_fragment(name, t.dtype, shape, span);
+        emit(ir::Compute{f, leaf}, span);
+        auto node = std::make_shared<ir::ElementNode>(*t.element);
+        node->id = f;
+        node->dims.clear();
+        for (std::size_t i = 0; i < t.shape.size(); ++i) {
+            if (!t.spread[i]) node->dims.push_back(static_cast<int>(i));
+        }
+        copied.element = node;
+        value = Value::of_tile(copied);
+    } else {
+        value = settled(value, name, span);
+    }
+    if (!value) return std::nullopt;
+    value.tile = std::make_shared<Tile>(*value.tile);
+    value.tile->fresh = false;
+    value.tile->layout = {};
+    return value;
 }
 
 // ---- blocks ----
@@ -323,6 +338,7 @@ void Resolver::collect_assigned(const std::vector<StmtId>& stmts, std::set<std::
             for (ExprId x : t->elements) self(x, self);
         if (const auto* l = ast.get_if<lang::List>(id))
             for (ExprId x : l->elements) self(x, self);
+        if (const auto* s = ast.get_if<lang::Subscript>(id)) self(s->base, self);  // a part of a list
     };
     for (StmtId id : stmts) {
         if (const auto* a = ast.get_if<lang::Assign>(id)) target(a->target, target);
@@ -338,7 +354,7 @@ void Resolver::collect_assigned(const std::vector<StmtId>& stmts, std::set<std::
 }
 
 // Before a block that may run zero or several times: constants that it assigns become variables, so that every use in the
-// block reads what was assigned last.
+// block reads what was assigned last; the parts of tuples and records that it assigns get places of their own.
 void Resolver::promote(const std::vector<StmtId>& stmts) {
     std::set<std::string> assigned;
     collect_assigned(stmts, assigned, 0);
@@ -360,6 +376,11 @@ void Resolver::promote(const std::vector<StmtId>& stmts) {
             t.weak = false;
             const int f = materialize(t, name, b->span);
             if (f >= 0) v = fragment_value(f, false);
+        } else if (v.has_parts()) {
+            own_parts(name, v, b->span);
+        } else if (v.is(K::tile) && v.tile->element->op == ir::ElementOp::fragment && references(v.tile->element->id) > 1) {
+            // Also a part of a tuple, or the caller's: those keep what they are.
+            if (auto made = owned_tile(name, v, b->span)) v = *std::move(made);
         }
     }
 }

@@ -339,6 +339,14 @@ int Resolver::materialize(const Tile& t, const std::string& name, Span span) {
 }
 
 Value Resolver::settled(const Value& v, const std::string& name, Span span) {
+    if (v.has_parts()) {
+        Value parts = v;
+        for (std::size_t i = 0; i < v.items.size(); ++i) {
+            parts.items[i] = settled(v.items[i], v.is(K::record) ? name + "_" + v.names[i] : name + std::to_string(i), span);
+            if (!parts.items[i]) return {};
+        }
+        return parts;
+    }
     if (!v.is(K::tile) || v.tile->weak) return v;
     const Tile& t = *v.tile;
     if ((t.element->op == ElementOp::fragment && t.element->offset.empty()) || t.element->op == ElementOp::scalar) return v;

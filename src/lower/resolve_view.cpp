@@ -153,14 +153,8 @@ Value Resolver::subscript(const lang::Subscript& s, Span span) {
             v.barrier = std::make_shared<ir::BarrierRef>(ir::BarrierRef{static_cast<int>(base.integer), *slot, std::nullopt});
             return v;
         }
-        case K::sequence: {
-            if (s.indices.size() != 1) return error(Code::bad_index_count, span, "a tuple has one index");
-            auto i = constant_int(evaluate(s.indices[0]), ast[s.indices[0]].span, "the index of a tuple");
-            if (!i) return {};
-            const auto n = static_cast<std::int64_t>(base.items.size());
-            if (*i < -n || *i >= n) return error(Code::value_out_of_range, span, fmt::format("index {} of a tuple of {}", *i, n));
-            return base.items[static_cast<std::size_t>(*i < 0 ? *i + n : *i)];
-        }
+        case K::sequence: return part(base, s, span);
+        case K::table: return entry(base, s, span);
         default: return error(Code::type_mismatch, span, fmt::format("{} cannot be indexed", describe(base)));
     }
 }

@@ -24,14 +24,24 @@ inline constexpr int kMaxInlineDepth = 32;
 struct Binding {
     Value value;
     Span span;
+    bool argument = false;  // of an inline function: the caller's value by another name
+};
+
+// The head of a kernel with that of its signature in it.
+struct KernelHead {
+    std::vector<lang::Parameter> parameters;
+    std::vector<lang::Argument> arguments;  // of the decorators
+    std::vector<lang::StmtId> assumptions;  // of the signature
+    std::string name;
+    lang::ExprId doc;
 };
 
 // What the module level gives every kernel.
 struct ModuleScope {
     const lang::Module* ast = nullptr;
     std::map<std::string, Binding> names;
-    std::vector<std::string> sizes;  // in the order of declaration
-    std::map<std::string, lang::StmtId> kernels;
+    std::vector<std::string> sizes;             // in the order of declaration
+    std::map<std::uint32_t, KernelHead> heads;  // by the kernel's statement
 };
 
 struct CallArgs {
@@ -82,6 +92,7 @@ public:
     std::optional<ir::Expr> integer_named(const std::string& name);
     std::optional<double> real_named(const std::string& name) const;
     std::optional<DType> dtype_named(const std::string& name) const;
+    std::optional<std::string> function_named(const std::string& name) const;
     void emit_expect(ir::Expect expect, Span span) { emit(std::move(expect), span); }
     bool is_bound(const std::string& name) const { return find(name) != nullptr; }
     // With further names, which end with the expression.
@@ -114,6 +125,19 @@ private:
         bool role = false;      // outer scalars may be read, not assigned
     };
 
+    // a kernel's head (resolve_kernel.cpp)
+    bool const_parameter(const lang::Parameter& p, const std::map<std::string, std::int64_t>& overrides,
+                         const std::map<std::string, Value>& each);
+    bool chosen_constant(const lang::Parameter& p, const lang::Call* call, const std::map<std::string, std::int64_t>& overrides);
+    struct Options;
+    bool option(const lang::Argument& a, Options& out);
+    bool kernel_name(const Value& v, Span where);
+    bool cluster_shape(const Value& v, Span where);
+    bool launch_options(const KernelHead& head, Options& out);
+    bool run_time_parameter(const lang::Parameter& p);
+    bool stable_is_read_only(const KernelHead& head);
+    bool block_shape(const Options& options);
+
     // statements
     void for_loop(const lang::For& f, Span span, Span header);
     void if_statement(const lang::If& i, Span span, std::size_t branch);
@@ -133,6 +157,28 @@ private:
     // names
     const Binding* find(const std::string& name) const;
     Binding* find_assignable(const std::string& name, bool& outer);
+    bool belongs_to_the_block(const std::string& name, Span span);  // reported
+    void changes_kind(const std::string& name, const Binding& binding, const Value& value, Span span);
+    bool assign_in_place(const std::string& name, Value& old, const Value& value, Span span);  // false: it is of another kind
+    bool assign_tile(const std::string& name, Value& old, const Value& value, Span span);
+    bool retarget(const Tile& made, int target);
+    std::optional<Value> owned(const std::string& name, Value value, Span span);  // as a name's own; nothing: reported
+    std::optional<Value> owned_integer(const std::string& name, Value value, Span span);
+    std::optional<Value> owned_tile(const std::string& name, const Value& value, Span span);
+
+    // tuples, records, tables (resolve_parts.cpp)
+    Value table(const lang::Dict& d, Span span);
+    Value entry(const Value& table, const lang::Subscript& s, Span span);
+    Value entry_or(const Value& table, const CallArgs& args);
+    Value part(const Value& sequence, const lang::Subscript& s, Span span);
+    Value field(const Value& record, const lang::Attribute& a);
+    Value record(const CallArgs& args);
+    std::optional<Value> join_parts(lang::BinaryOp op, const Value& a, const Value& b, Span span);
+    void assign_part(const lang::Subscript& target, Value value, Span span);
+    bool assign_parts(const std::string& name, Value& old, Value value, Span span);
+    void own_parts(const std::string& name, Value& value, Span span);
+    int references(int fragment) const;
+    static bool is_number(const Value& v);  // a tile that is made of no other
     Value lookup(const std::string& name, Span span);
     ir::Expr size_of(const std::string& name);
     void declare(const std::string& name, Value value, Span span) { frames_.back().names[name] = {std::move(value), span}; }

@@ -59,12 +59,15 @@ struct Value {
         layout,
         vote,      // tw.any(tile), the condition of a branch; `integer` is the fragment
         sequence,  // tuple or list
+        record,    // tw.record(...): items by `names`
+        table,     // {key: value, ...} of constants: items are keys and values in turn
         builtin,   // tw.<text>, or a Python builtin
         function,  // @tw.inline
         kernel,
         program,
-        method,  // items[0].<text>
-        module,  // `tw` itself
+        signature,  // @tw.signature
+        method,     // items[0].<text>
+        module,     // `tw` itself
     };
     Kind kind = Kind::error;
     std::int64_t integer = 0;  // also boolean; entity number for tensor, barriers, ring
@@ -80,9 +83,12 @@ struct Value {
     int threads = 0;  // named_barrier
     LayoutRequest layout;
     std::vector<Value> items;
+    std::vector<std::string> names;                                // record: of the items
+    std::shared_ptr<const std::vector<lang::StringPiece>> pieces;  // string: where it is written
     lang::StmtId function;
 
     bool is(Kind k) const { return kind == k; }
+    bool has_parts() const { return kind == Kind::sequence || kind == Kind::record; }
     explicit operator bool() const { return kind != Kind::error; }
 
     static Value of(std::int64_t v) {
@@ -134,6 +140,12 @@ struct Value {
         return x;
     }
 };
+
+// The constants are equal: numbers, strings, dtypes, functions, tuples of them.
+bool same_constant(const Value& a, const Value& b);
+// What a constant is called where a name is wanted (in `computes`, in the list of a kernel's variants): a string as it is, the name of a
+// function, the `name` of a record. Empty: it has none.
+std::string word_of(const Value& v);
 
 // "an integer", "a register tile", ...: for messages.
 std::string describe(const Value& v);

@@ -12,8 +12,8 @@
 
 #include "base/diagnostic.h"
 #include "base/text.h"
+#include "lower/lower.h"
 #include "runtime/worker.h"
-#include "target/dtype.h"
 
 namespace tw::plan {
 namespace {
@@ -72,8 +72,8 @@ std::optional<std::string> add_settings(const json& arguments, const char* key, 
         for (const char c : name)
             if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_')
                 return fmt::format("'{}' is no name of a size or constant", printable(name));
-        if (value.is_string() && !target::dtype_from_name(value.get<std::string>()))
-            return fmt::format("{}.{} is '{}', neither a whole number nor a dtype", key, name, printable(value.get<std::string>()));
+        if (value.is_string() && !lower::ConstValue::parse(value.get<std::string>()))
+            return fmt::format("{}.{} is '{}', neither a whole number nor a name", key, name, printable(value.get<std::string>()));
         words.push_back(
             fmt::format("--set={}={}", name, value.is_string() ? value.get<std::string>() : std::to_string(value.get<std::int64_t>())));
     }

@@ -68,6 +68,13 @@ Result<std::unique_ptr<Call>> Call::make(KernelModule& module, const std::string
     const auto [outputs, positive] = roles_of(module, name);
     for (std::size_t i = 0; i < arguments.tensors.size(); ++i)
         call->parameters_.push_back({span_bytes(arguments.tensors[i]), i < outputs.size() && outputs[i]});
+    if (const auto variants = module.variants_of(name); module.find_program(name) == nullptr) {
+        for (std::size_t t = 0; t < call->parameters_.size(); ++t) {
+            const auto multiple_in = [&](std::size_t v) { return address_multiple(module.ir().kernels[v].tensors[t]); };
+            int& multiple = call->parameters_[t].multiple = 1;
+            for (const std::size_t v : variants) multiple = std::max(multiple, multiple_in(v));
+        }
+    }
     call->positive_ = positive;
     call->workspace_bytes_ = *bytes > 0 ? *bytes + buffer_alignment : 0;
     call->prepared_ = *std::move(prepared);
@@ -87,7 +94,7 @@ std::vector<std::size_t> Call::kernels() const {
 bool Call::addresses_fit(const std::uint64_t* addresses) const {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         if (parameters_[i].bytes == 0) continue;
-        if (addresses[i] == 0 || addresses[i] % 16 != 0) return false;
+        if (addresses[i] == 0 || addresses[i] % static_cast<std::uint64_t>(parameters_[i].multiple) != 0) return false;
         if (!parameters_[i].is_output) continue;
         for (std::size_t j = 0; j < parameters_.size(); ++j) {
             if (i != j && addresses[i] < addresses[j] + parameters_[j].bytes && addresses[j] < addresses[i] + parameters_[i].bytes)

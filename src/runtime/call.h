@@ -32,6 +32,7 @@ private:
     struct Parameter {
         std::uint64_t bytes = 0;  // from the first element to the last
         bool is_output = false;
+        int multiple = 16;  // of its address
     };
     struct KnownMap {
         std::uint64_t address = 0;

@@ -144,6 +144,18 @@ Result<void> check_shapes(const ir::Kernel& k, const LaunchArguments& a, Sizes& 
     return {};
 }
 
+}  // namespace
+
+int address_multiple(const ir::Tensor& tensor) {
+    const bool strided = !tensor.strides.empty() && std::all_of(tensor.strides.begin(), tensor.strides.end(), [](const ir::Expr& s) {
+        const auto value = s.as_constant();
+        return value && *value > 1;
+    });
+    return strided ? target::bytes(tensor.dtype) : 16;
+}
+
+namespace {
+
 Result<void> check_layout(const ir::Kernel& k, const LaunchArguments& a, const Sizes& sizes) {
     const ir::ExprNames names = ir::names_of(k);
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
@@ -178,9 +190,9 @@ Result<void> check_layout(const ir::Kernel& k, const LaunchArguments& a, const S
                         : fmt::format("pass {}.contiguous()", want.name));
             }
         }
-        if (has_elements && got.address % 16 != 0) {
-            return refuse(fmt::format("{} starts at an address that is not a multiple of 16", want.name),
-                          fmt::format("pass {}.clone(), or a view that starts at a multiple of 16 bytes", want.name));
+        if (const int multiple = address_multiple(want); has_elements && got.address % multiple != 0) {
+            return refuse(fmt::format("{} starts at an address that is not a multiple of {}", want.name, multiple),
+                          fmt::format("pass {}.clone(), or a view that starts at a multiple of {} bytes", want.name, multiple));
         }
         if (has_elements && got.address == 0) return refuse(fmt::format("{} has no memory", want.name));
     }

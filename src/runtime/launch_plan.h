@@ -34,6 +34,10 @@ struct BoundLaunch {
     bool empty = false;                 // nothing to do: a dimension of the grid is zero
 };
 
+// What the address of element 0 must be a multiple of, in bytes: vectors of 16 are read and written along a dimension of stride 1 alone
+// (lower/vectors.cpp), so a tensor without one may start at any element.
+int address_multiple(const ir::Tensor& tensor);
+
 // Binds the arguments to one kernel. A failure of kind bad_input says which argument, what is wrong and what helps.
 Result<BoundLaunch> bind(const ir::Kernel& kernel, const LaunchArguments& arguments);
 

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/digest.h"
+#include "base/index.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "lang/parse.h"
@@ -112,13 +114,20 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
     return out;
 }
 
+// Entries of a set from which its times elsewhere are estimated. Weights are not negative, so that few entries give a coarse estimate, not
+// a wild one.
+constexpr int fewest_to_fit = 4;
+
 std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries, const std::map<std::string, std::int64_t>& sizes) {
     std::map<std::map<std::string, std::int64_t>, int> at_shape;
     std::map<lower::ConstValues, int> of_set;
     int most = 0;
     for (const TunedEntry* e : entries) ++at_shape[e->sizes], most = std::max(most, ++of_set[e->constants]);
     if (std::none_of(at_shape.begin(), at_shape.end(), [](const auto& s) { return s.second > 1; })) return entries;
-    std::erase_if(entries, [&](const TunedEntry* e) { return 2 * of_set.at(e->constants) < most && e->sizes != sizes; });
+    std::erase_if(entries, [&](const TunedEntry* e) {
+        const int count = of_set.at(e->constants);
+        return 2 * count < most && count < fewest_to_fit && e->sizes != sizes;
+    });
     return entries;
 }
 
@@ -126,10 +135,12 @@ namespace {
 
 struct Extent {
     double blocks = 0, per_element = 0;  // operations of one element
-    std::vector<double> lines;           // of each input with rows: the logarithm of the part of a 128-byte line at which all of them begin
+    double bytes = 0, operations = 0;
+    std::vector<double> lines;  // of each input with rows: the logarithm of the part of a 128-byte line at which all of them begin
 };
 
-std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& given) {
+// `kernel`: null for a program, whose blocks are not known.
+std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel* kernel, const std::map<std::string, std::int64_t>& given) {
     const auto sizes = size_values(signature, given);
     if (!sizes) return std::nullopt;
     const auto product = [&](const auto& extents) {
@@ -139,9 +150,10 @@ std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& ke
     };
     double elements = 0;
     for (const ir::Tensor& t : signature.tensors) elements += t.is_output ? product(t.dims) : 0;
-    const double blocks = product(kernel.grid), operations = work_of(signature, *sizes).operations;
-    if (elements <= 0 || blocks <= 0 || operations <= 0) return std::nullopt;
-    Extent e{blocks, operations / elements, {}};
+    const Work work = work_of(signature, *sizes);
+    const double blocks = kernel ? product(kernel->grid) : 1;
+    if (elements <= 0 || blocks <= 0 || work.operations <= 0) return std::nullopt;
+    Extent e{blocks, work.operations / elements, work.bytes, work.operations, {}};
     for (const ir::Tensor& t : signature.tensors) {
         if (t.is_output || t.dims.size() < 2) continue;
         const std::int64_t pitch = size_value(t.strides[t.strides.size() - 2], *sizes).value_or(0) * target::bytes(t.dtype);
@@ -152,17 +164,87 @@ std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& ke
 
 double square(double x) { return x * x; }
 
+double distance_of(const std::map<std::string, std::int64_t>& sizes, const std::map<std::string, std::int64_t>& others) {
+    double distance = 0;
+    for (const auto& [name, value] : sizes) {
+        const auto it = others.find(name);
+        const double other = it == others.end() ? 1 : static_cast<double>(std::max<std::int64_t>(1, it->second));
+        distance += square(std::log2(static_cast<double>(std::max<std::int64_t>(1, value)) / other));
+    }
+    return distance;
+}
+
+// What a time may be made of: a launch; rounds of blocks that run side by side, each with its own beginning and the length of its sums; the
+// longest sum; bytes; work that is spread evenly. Units are of the order of microseconds on an H200.
+constexpr std::size_t part_count = 6;
+using Parts = std::array<double, part_count>;
+
+Parts parts_of(const Extent& e, const ir::Kernel* kernel, double at_once) {
+    const double length = e.per_element / 128, rounds = std::ceil(e.blocks / at_once);
+    if (!kernel) return {1, 0, 0, length, e.bytes / 4e6, e.operations / 7e8};
+    return {1, rounds, rounds * length, length, e.bytes / 4e6, e.blocks / at_once * length};
+}
+
+double total(const Parts& parts, const Parts& weights) { return std::inner_product(parts.begin(), parts.end(), weights.begin(), 0.0); }
+
+// Weights that are not negative and make the relative errors small: least squares, one coordinate after another.
+Parts fitted(const std::vector<std::pair<Parts, double>>& times) {
+    std::array<Parts, part_count> products{};
+    Parts sums{}, weights{};
+    for (const auto& [parts, us] : times) {
+        for (std::size_t i = 0; i < part_count; ++i) {
+            sums[i] += parts[i] / us;
+            for (std::size_t j = 0; j < part_count; ++j) products[i][j] += parts[i] / us * parts[j] / us;
+        }
+    }
+    for (int round = 0; round < 400; ++round) {
+        for (std::size_t i = 0; i < part_count; ++i) {
+            if (products[i][i] > 0) weights[i] = std::max(0.0, weights[i] + (sums[i] - total(products[i], weights)) / products[i][i]);
+        }
+    }
+    return weights;
+}
+
+// By all entries: the fitted time, times what the nearest shapes take more or less than it. Nothing where there are too few to fit.
+std::optional<double> fitted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel* kernel,
+                                const std::map<std::string, std::int64_t>& sizes, double at_once) {
+    const auto here = extent_of(signature, kernel, sizes);
+    if (!here || entries.size() < at(fewest_to_fit)) return std::nullopt;
+    std::vector<std::pair<Parts, double>> times;
+    std::vector<double> distances;
+    for (const TunedEntry* entry : entries) {
+        const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
+        if (!there) continue;
+        times.emplace_back(parts_of(*there, kernel, at_once), entry->us);
+        double distance = distance_of(sizes, entry->sizes);
+        for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
+        distances.push_back(distance);
+    }
+    if (times.size() < at(fewest_to_fit)) return std::nullopt;
+    const Parts weights = fitted(times);
+    double sum = 0, all = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const double weight = 1 / square(0.1 + distances[i]), estimate = total(times[i].first, weights);
+        if (estimate <= 0) return std::nullopt;
+        sum += weight * std::log(times[i].second / estimate);
+        all += weight;
+    }
+    const double estimate = total(parts_of(*here, kernel, at_once), weights);
+    return estimate > 0 ? std::optional(estimate * std::exp(sum / all)) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
                                    const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
-    const auto here = extent_of(signature, kernel, sizes);
-    if (!here) return std::nullopt;
     const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
+    if (const auto us = fitted_us(entries, signature, &kernel, sizes, at_once)) return us;
+    const auto here = extent_of(signature, &kernel, sizes);
+    if (!here) return std::nullopt;
     const auto length = [&](const Extent& e) { return std::ceil(e.blocks / at_once) * e.per_element; };
     std::vector<std::pair<double, double>> near;  // distance, the logarithm of the time
     for (const TunedEntry* entry : entries) {
-        const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
+        const auto there = entry->us > 0 ? extent_of(signature, &kernel, entry->sizes) : std::nullopt;
         if (!there) continue;
         double distance = square(std::log2(here->blocks / there->blocks)) + square(std::log2(here->per_element / there->per_element));
         for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
@@ -182,6 +264,7 @@ std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries
 
 std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const Signature& signature,
                                            const std::map<std::string, std::int64_t>& sizes) {
+    if (const auto us = fitted_us(entries, signature, nullptr, sizes, 1)) return us;
     // Microseconds that no launch goes below, and what an H200 computes and moves in one.
     constexpr double least = 3, operations_a_us = 7e8, bytes_a_us = 4e6;
     const auto length = [&](const std::map<std::string, std::int64_t>& at) -> std::optional<double> {
@@ -196,13 +279,7 @@ std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>&
     for (const TunedEntry* entry : entries) {
         const auto there = entry->us > 0 ? length(entry->sizes) : std::nullopt;
         if (!there) continue;
-        double distance = 0;
-        for (const auto& [name, value] : sizes) {
-            const auto it = entry->sizes.find(name);
-            const double other = it == entry->sizes.end() ? 1 : static_cast<double>(std::max<std::int64_t>(1, it->second));
-            distance += square(std::log2(static_cast<double>(std::max<std::int64_t>(1, value)) / other));
-        }
-        const double weight = 1 / square(0.02 + distance);
+        const double weight = 1 / square(0.02 + distance_of(sizes, entry->sizes));
         sum += weight * std::log(entry->us * *here / *there);
         weights += weight;
     }

@@ -45,14 +45,16 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
                                        const std::map<std::string, std::int64_t>& sizes);
 
 // Those by which sets of constants are compared at these sizes. Where several sets were timed for one shape, a set with less than half the
-// entries of the one that has most serves its own shapes alone: how it compares with the others elsewhere is not known.
+// entries of the one that has most, and less than four, serves its own shapes alone: how it compares with the others elsewhere is not
+// known.
 std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries, const std::map<std::string, std::int64_t>& sizes);
 
-// The time of a launch with these sizes, by entries for the same constants and other shapes: the mean of the logarithms of the three
-// nearest, by their weights. Distance is by squares: of the logarithms of the ratios of blocks and of operations per element, and of how
-// much of a 128-byte line the rows of each input keep to. Blocks that fit the GPU at once run side by side, rounds of them one after
-// another; a block makes as many elements here as there, each in proportion to its operations. Nothing where no entry has a time and
-// blocks.
+// The time of a launch with these sizes, by entries for the same constants and other shapes. From four entries on: a sum of parts (rounds
+// of blocks, lengths of sums, bytes, work) whose weights are fitted to all of them, times what the nearest ones take more or less than
+// that. With fewer: the mean of the logarithms of the three nearest, by their weights. Distance is by squares: of the logarithms of the
+// ratios of blocks and of operations per element, and of how much of a 128-byte line the rows of each input keep to. Blocks that fit the
+// GPU at once run side by side, rounds of them one after another; a block makes as many elements here as there, each in proportion to its
+// operations. Nothing where no entry has a time and blocks.
 std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
                                    const std::map<std::string, std::int64_t>& sizes, int multiprocessors);
 

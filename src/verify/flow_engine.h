@@ -40,6 +40,7 @@
 #include "ir/uses.h"
 #include "verify/carried.h"
 #include "verify/flow.h"
+#include "verify/in_place.h"
 #include "verify/operands.h"
 #include "verify/order_only.h"
 #include "verify/value.h"
@@ -100,7 +101,7 @@ struct LoopFrame {
 class Flow {
 public:
     Flow(const ir::Kernel& k, const FlowInputs& in)
-        : k_(k), inputs_(in), order_only_(order_only(k)), prover_(ints_), values_(ints_, prover_) {}
+        : k_(k), inputs_(in), order_only_(order_only(k)), before_writes_(reads_before_writes(k)), prover_(ints_), values_(ints_, prover_) {}
 
     FlowResult run();
 
@@ -462,6 +463,7 @@ private:
     const ir::RowStarts row_starts_{k_};
     const FlowInputs& inputs_;
     const OrderOnly order_only_;
+    const std::set<const ir::Stmt*> before_writes_;  // loads from outputs that find what the launch found
     std::map<const ir::For*, Carried> carried_;
     Integers ints_;
     Prover prover_;

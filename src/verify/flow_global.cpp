@@ -104,7 +104,7 @@ Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s
         oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt,
                prover_.holds(p.inside), "could not show " + ints_.text(p.inside), {});
     }
-    if (k_.tensors[at(v.tensor)].is_output) return values_.unknown("read of an output");
+    if (k_.tensors[at(v.tensor)].is_output && !before_writes_.count(&stmt)) return values_.unknown("read of an output");
     return values_.where(p.inside, values_.element(v.tensor, p.index), values_.number(fill));
 }
 

@@ -37,8 +37,8 @@ void Flow::run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s) {
         const Condition bound = both(less(index[d], poly(t.dims[d], s)), at_least(index[d], Poly(0)));
         if (!prover_.holds(bound)) inside = both(inside, bound);
     }
-    const Value v =
-        values_.where(inside, values_.element(map.tensor, index), map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
+    const Value element = t.is_output ? values_.unknown("read of an output") : values_.element(map.tensor, index);
+    const Value v = values_.where(inside, element, map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
     record_write(stmt, op.dst, s, v);
     SharedWrite& w = writes_[&stmt];
     w.faithful = why.empty() && box_is_faithful(op.dst, map, why);

@@ -40,7 +40,7 @@ def test_bad_usage_is_status_2_and_names_what_is_missing():
     for words, said in ((("run", KERNELS / "softmax.py", "--target", "gpu", "--set", "M=4"), "size N has no value"),
                         (("run", KERNELS / "softmax.py", "--target", "moon", "--set", "M=4,N=4"), "there is no target 'moon'"),
                         (("bench", KERNELS / "reductions.py", "--set", "M=4,N=4"), "several kernels"),
-                        (("bench", KERNELS / "softmax.py", "--set", "M=four"), "NAME=INTEGER"),
+                        (("bench", KERNELS / "softmax.py", "--set", "M=four,N=4"), "M is a size and takes a whole number"),
                         (("bench", KERNELS / "softmax.py", "--set", "M=bf16,N=4"), "M is a size"),
                         (("bench", KERNELS / "softmax.py", "--set", "M=4,N=4", "--scalar", "x"), "NAME=NUMBER"),
                         (("bench", KERNELS / "softmax.py", "--set", "M=4,N=4", "--scalar", "x=2"), "no scalar parameter"),

@@ -59,8 +59,7 @@ def softmax(m):
     s = m.shape()
     dim = m.r.randrange(len(s))
     x = m.leaf(s)
-    if dim == len(s) - 1:  # maxima of scaled columns are not proved (docs/graph.md, Limits)
-        x = m.node("mul", [x, 3.0], s)
+    x = m.node("mul", [x, 3.0], s)
     return m.done(m.node(m.r.choice(["softmax", "log_softmax"]), [x], s, dim=dim))
 
 
@@ -137,24 +136,87 @@ def products(m):
 
 
 def convolutions(m, transposed=False):
-    dims = m.r.randint(1, 2 if transposed else 3)
+    dims = m.r.randint(1, 3)
     groups = m.r.choice([1, 1, 2])
     channels, outs = groups * m.r.choice([1, 3, 8]), groups * m.r.choice([1, 8, 12])
-    space = [m.r.randint(6, 8) for _ in range(dims)]
+    space = [m.r.randint(6, 8) if dims < 3 else m.r.randint(3, 5) for _ in range(dims)]
     kernel = [m.r.randint(1, 3) for _ in range(dims)]
-    stride = [m.r.randint(1, 2) for _ in range(dims)]
+    stride = [m.r.randint(1, 3 if transposed else 2) for _ in range(dims)]
     dilation = [m.r.randint(1, 2) for _ in range(dims)]
     padding = [m.r.randint(0, min(1, d * (k - 1))) for k, d in zip(kernel, dilation)]
+    extra = [m.r.randrange(max(s, d)) if transposed else 0 for s, d in zip(stride, dilation)]
     if transposed:
-        out = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(space, stride, padding, dilation, kernel)]
+        out = [(n - 1) * s - 2 * p + d * (k - 1) + 1 + e for n, s, p, d, k, e in zip(space, stride, padding, dilation, kernel, extra)]
         weight = [channels, outs // groups] + kernel
     else:
         out = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, k, s, d in zip(space, padding, kernel, stride, dilation)]
         weight = [outs, channels // groups] + kernel
     b = m.r.randint(1, 2)
     inputs = [m.leaf([b, channels] + space), m.leaf(weight, kind="parameters")] + ([m.leaf([outs], kind="parameters")] if m.r.random() < 0.5 else [])
-    y = m.node("conv", inputs, [b, outs] + out, stride=stride, padding=padding, dilation=dilation, groups=groups, transposed=transposed)
+    y = m.node("conv", inputs, [b, outs] + out, stride=stride, padding=padding, dilation=dilation, groups=groups, transposed=transposed, output_padding=extra)
     return m.done(m.node(m.r.choice(["relu", "tanh", "copy"]), [y], [b, outs] + out))
+
+
+def _convolved(m):
+    """A small convolution, ordinary or transposed, and its shape."""
+    dims = m.r.choice([1, 2, 2, 3])
+    channels, outs = m.r.choice([2, 3, 8]), m.r.choice([4, 8, 16])
+    space = [m.r.randint(4, 7) for _ in range(dims)]
+    transposed = m.r.random() < 0.4
+    stride, kernel = (m.r.choice([1, 2]), 3) if transposed else (1, m.r.choice([1, 3]))
+    padding = m.r.randint(0, kernel // 2)
+    out = [(n - 1) * stride - 2 * padding + kernel if transposed else n + 2 * padding - kernel + 1 for n in space]
+    weight = ([channels, outs] if transposed else [outs, channels]) + [kernel] * dims
+    s = [m.r.choice([1, 2]), outs] + out
+    inputs = [m.leaf([s[0], channels] + space), m.leaf(weight, kind="parameters"), m.leaf([outs], kind="parameters")]
+    return m.node("conv", inputs, s, stride=[stride] * dims, padding=[padding] * dims, transposed=transposed), s
+
+
+def _step(m, x, s):
+    """One more operator of a network, and the shape that it gives."""
+    dims = len(s) - 2
+    what = m.r.choice(["unary", "unary", "scale", "bias", "norm", "pool", "softmax", "fold", "clamp", "global"])
+    if what == "scale":
+        return m.node(m.r.choice(["mul", "sub", "div"]), [x, m.r.choice([0.5, 2.0, 3.0])], s), s
+    if what == "bias":
+        return m.node(m.r.choice(["add", "sub", "mul"]), [x, m.leaf([s[1]] + [1] * dims, kind="parameters")], s), s
+    if what == "clamp":
+        return m.node("clamp", [x], s, **m.r.choice([{"min": -0.2}, {"max": 0.4}, {"min": -0.5, "max": 0.5}])), s
+    if what == "norm" and dims > 0:
+        op = m.r.choice(["batch_norm", "group_norm", "instance_norm", "layer_norm"])
+        if op == "layer_norm":
+            return m.node(op, [x], s, dims=1, eps=1e-3), s
+        attributes = {"groups": m.r.choice([g for g in (1, 2, 4) if s[1] % g == 0])} if op == "group_norm" else {}
+        return m.node(op, [x, m.leaf([s[1]], kind="parameters"), m.leaf([s[1]], kind="parameters")], s, eps=1e-3, **attributes), s
+    if what == "pool" and 0 < dims <= 3 and min(s[2:]) >= 2:
+        to = s[:2] + [n // 2 for n in s[2:]]
+        return m.node(m.r.choice(["max_pool", "avg_pool"]), [x], to, dims=dims, kernel=[2] * dims, stride=[2] * dims), to
+    if what == "softmax":
+        return m.node(m.r.choice(["softmax", "log_softmax"]), [x], s, dim=1), s
+    if what == "fold":
+        dim = m.r.randrange(1, len(s))
+        to = [1 if d == dim else n for d, n in enumerate(s)]
+        return m.node(m.r.choice(["sum", "mean", "amax", "amin", "logsumexp"]), [x], to, dims=[dim], keepdim=True), to
+    if what == "global" and dims > 0:
+        to = s[:2] + [1] * dims
+        return m.node("mean", [x], to, dims=list(range(2, len(s))), keepdim=True), to
+    return m.node(m.r.choice(UNARY), [x], s), s
+
+
+def networks(m):
+    """A convolution or a linear layer, and what networks put after one."""
+    if m.r.random() < 0.7:
+        x, s = _convolved(m)
+    else:
+        s = [m.r.choice([4, 16]), m.r.choice([8, 24])]
+        k = m.r.choice([5, 16])
+        x = m.node("linear", [m.leaf([s[0], k]), m.leaf([s[1], k], kind="parameters"), m.leaf([s[1]], kind="parameters")], s)
+    first, shape = x, s
+    for _ in range(m.r.randint(2, 5)):
+        x, s = _step(m, x, s)
+    if s == shape and m.r.random() < 0.3:
+        x = m.node("add", [x, first], s)
+    return m.done(x)
 
 
 def attention(m):
@@ -179,7 +241,7 @@ def views(m):
 
 
 FAMILIES = {"pointwise": pointwise, "reductions": reductions, "softmax": softmax, "norms": norms, "scans": scans, "losses": losses, "places": places, "pooling": pooling,
-            "products": products, "convolutions": convolutions, "transposed": lambda m: convolutions(m, True), "attention": attention, "views": views}
+            "products": products, "convolutions": convolutions, "transposed": lambda m: convolutions(m, True), "attention": attention, "views": views, "networks": networks}
 
 
 def make(family, seed):

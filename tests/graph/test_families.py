@@ -12,7 +12,8 @@ import families  # noqa: E402
 PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
 COUNT = int(os.environ.get("TILEWRIGHT_GRAPHS", "10"))
 # Convolutions round operands to tf32 (2^-11 each); sums of such products differ by a few parts in a thousand where they cancel.
-TOLERANCE = {"convolutions": 8e-3, "transposed": 8e-3}
+# A norm or a softmax after one divides by a spread that may be small.
+TOLERANCE = {"convolutions": 8e-3, "transposed": 8e-3, "networks": 5e-2}
 
 
 @pytest.mark.parametrize("family", sorted(families.FAMILIES))

@@ -67,7 +67,7 @@ std::vector<Schedule> schedules_of_case(const ir::Kernel& kernel, bool small, st
     }
     const auto late_reversed =
         std::find_if(all.begin(), all.end(), [](const Schedule& s) { return s.order == Schedule::Order::reverse && s.lazy; });
-    std::vector<Schedule> sample = {Schedule{}, *late_reversed};
+    std::vector<Schedule> sample = {*late_reversed};
     all.erase(
         std::remove_if(all.begin(), all.end(),
                        [](const Schedule& s) { return s.order == Schedule::Order::round_robin || s.order == Schedule::Order::reverse; }),

@@ -381,7 +381,8 @@ TEST(Variants, AValueFromOutsideChooses) {
     EXPECT_NE(left({{"W", ConstValue(target::DType::F32)}}).find("f32 is a dtype, and W takes whole numbers"), std::string::npos);
     EXPECT_EQ(ConstValue::parse("e4m3")->text(), "e4m3");
     EXPECT_EQ(ConstValue::parse("-7"), ConstValue(-7));
-    for (const char* bad : {"", "7x", "bf17", "99999999999999999999", "0x10", " 7"}) EXPECT_FALSE(ConstValue::parse(bad)) << bad;
+    EXPECT_NE(left({{"W", *ConstValue::parse("bf17")}}).find("bf17 is a name, and W takes whole numbers"), std::string::npos);
+    for (const char* bad : {"", "7x", "99999999999999999999", "0x10", " 7"}) EXPECT_FALSE(ConstValue::parse(bad)) << bad;
 }
 
 TEST(Clusters, APeersMemoryIsReachedAndNobodyLeavesBefore) {

@@ -1,0 +1,157 @@
+"""What a training step needs beside the forward pass: gradients of norms, attention and loss, and the optimizer's step."""
+import math
+
+from . import _dispatch
+from ._arrays import arrays_of
+from ._dispatch import Unfit
+from ._library import TilewrightError
+from ._operations import _operation, _or_torch, _rows, _torch, _vector
+
+
+def _bf16(arrays, *tensors):
+    for t in tensors:
+        if arrays.dtype(t) != "bf16":
+            raise Unfit(f"bf16 is taken, this is {arrays.dtype(t)}")
+
+
+@_operation("(Tensor grad, Tensor x, Tensor? weight=None, float eps=1e-06, *, bool strict=False) -> (Tensor, Tensor)")
+def rmsnorm_backward(grad, x, weight=None, eps=1e-6, *, strict=False):
+    """(gradient of x, of weight) of rmsnorm(x, weight, eps), from its input alone. The sum over rows is made in a fixed order."""
+    arrays = arrays_of(x)
+
+    def ours():
+        _bf16(arrays, grad, x)
+        rows, grads = _rows(x, arrays), _rows(grad, arrays)
+        if not arrays.size(rows):
+            raise Unfit("the tensor has no element")
+        dx, dw = arrays.empty(tuple(rows.shape), "bf16", x), arrays.empty((rows.shape[1],), "bf16", x)
+        _dispatch.run("rmsnorm_backward", arrays, (rows, _vector(weight, 1.0, x, "bf16", arrays), grads), (dx, dw), (float(eps),))
+        return dx.reshape(x.shape), dw
+
+    def theirs():
+        torch = _torch()
+        with torch.enable_grad():
+            leaf = x.detach().float().requires_grad_()
+            w = (torch.ones(x.shape[-1], device=x.device) if weight is None else weight.detach().float()).requires_grad_()
+            torch.nn.functional.rms_norm(leaf, (x.shape[-1],), w, eps).backward(grad.float())
+        return leaf.grad.to(x.dtype), w.grad.to(x.dtype)
+
+    return _or_torch("rmsnorm_backward", strict, ours, theirs)
+
+
+@_operation("(Tensor grad, Tensor x, Tensor? weight=None, float eps=1e-05, *, bool strict=False) -> (Tensor, Tensor, Tensor)")
+def layernorm_backward(grad, x, weight=None, eps=1e-5, *, strict=False):
+    """(gradient of x, of weight, of bias) of layernorm(x, weight, bias, eps), from its input alone. Sums over rows are made in a fixed order."""
+    arrays = arrays_of(x)
+
+    def ours():
+        _bf16(arrays, grad, x)
+        rows, grads = _rows(x, arrays), _rows(grad, arrays)
+        if not arrays.size(rows):
+            raise Unfit("the tensor has no element")
+        dx = arrays.empty(tuple(rows.shape), "bf16", x)
+        dw, db = (arrays.empty((rows.shape[1],), "bf16", x) for _ in range(2))
+        _dispatch.run("layernorm_backward", arrays, (rows, _vector(weight, 1.0, x, "bf16", arrays), grads), (dx, dw, db), (float(eps),))
+        return dx.reshape(x.shape), dw, db
+
+    def theirs():
+        torch = _torch()
+        with torch.enable_grad():
+            leaf = x.detach().float().requires_grad_()
+            w = (torch.ones(x.shape[-1], device=x.device) if weight is None else weight.detach().float()).requires_grad_()
+            b = torch.zeros(x.shape[-1], device=x.device, requires_grad=True)
+            torch.nn.functional.layer_norm(leaf, (x.shape[-1],), w, b, eps).backward(grad.float())
+        return leaf.grad.to(x.dtype), w.grad.to(x.dtype), b.grad.to(x.dtype)
+
+    return _or_torch("layernorm_backward", strict, ours, theirs)
+
+
+@_operation("(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, bool causal=False, float? scale=None, bool strict=False) -> (Tensor, Tensor, Tensor)")
+def attention_backward(grad, q, k, v, out, lse, *, causal=False, scale=None, strict=False):
+    """(gradients of q, k and v) of attention, from what attention_with_lse gave. Every sum is made in a fixed order. Heads that share keys and values add up theirs."""
+    arrays = arrays_of(q)
+    factor = 1.0 / math.sqrt(q.shape[3]) if scale is None else float(scale)
+    group = q.shape[1] // k.shape[1]
+
+    def ours():
+        if _torch() is None:
+            raise Unfit("torch tensors are taken")
+        _bf16(arrays, grad, q, k, v, out)
+        if q.shape[3] > 128 or q.shape[3] % 8 or not arrays.size(q) or not arrays.size(k) or not factor > 0:
+            raise Unfit("heads of up to 128 elements, a multiple of 8, are taken, with a query and a key")
+        if causal and q.shape[2] != k.shape[2]:
+            raise Unfit("causal gradients are made of a square")
+        kk, vv = (t.repeat_interleave(group, 1) if group > 1 else t for t in (k, v))
+        dq, dk, dv = (arrays.empty(tuple(t.shape), "bf16", q) for t in (q, kk, vv))
+        _dispatch.run("attention_causal_backward" if causal else "attention_backward", arrays, tuple(arrays.contiguous(t) for t in (q, kk, vv, out, lse, grad)), (dq, dk, dv), (factor,))
+        if group > 1:
+            dk, dv = (t.reshape(k.shape[0], k.shape[1], group, *k.shape[2:]).float().sum(2).to(k.dtype) for t in (dk, dv))
+        return dq, dk, dv
+
+    def theirs():
+        torch = _torch()
+        with torch.enable_grad():
+            leaves = [t.detach().float().requires_grad_() for t in (q, k, v)]
+            kk, vv = (t.repeat_interleave(group, 1) if group > 1 else t for t in leaves[1:])
+            scores = torch.matmul(leaves[0], kk.transpose(-1, -2)) * factor
+            if causal:
+                seen = torch.arange(k.shape[2], device=q.device)[None, :] <= torch.arange(q.shape[2], device=q.device)[:, None]
+                scores = scores.masked_fill(~seen, float("-inf"))
+            torch.matmul(scores.softmax(-1), vv).backward(grad.float())
+        return tuple(t.grad.to(q.dtype) for t in leaves)
+
+    return _or_torch("attention_backward", strict, ours, theirs)
+
+
+@_operation("(Tensor logits, Tensor target, *, float scale=1.0, bool strict=False) -> (Tensor, Tensor)")
+def cross_entropy_with_gradient(logits, target, *, scale=1.0, strict=False):
+    """(-log(softmax(logits)[target]) of each row in f32, its gradient times scale) in one pass over the rows; targets are classes below the row's length."""
+    arrays = arrays_of(logits)
+    if logits.ndim != 2 or tuple(target.shape) != tuple(logits.shape[:1]):
+        raise TilewrightError(1, f"cross_entropy_with_gradient: logits (M, N) and target (M,) are expected, not {tuple(logits.shape)} and {tuple(target.shape)}")
+
+    def ours():
+        dtype = arrays.dtype(logits)
+        if dtype not in ("bf16", "f32"):
+            raise Unfit(f"bf16 or f32 is taken, this is {dtype}")
+        if not arrays.size(logits):
+            raise Unfit("the tensor has no element")
+        loss, grad = arrays.empty((logits.shape[0],), "f32", logits), arrays.empty(tuple(logits.shape), dtype, logits)
+        _dispatch.run("cross_entropy_gradient", arrays, (arrays.contiguous(logits), arrays.contiguous(arrays.cast(target, "i32"))), (loss, grad), (float(scale),))
+        return loss, grad
+
+    def theirs():
+        torch = _torch()
+        log = logits.float().log_softmax(-1)
+        hit = torch.nn.functional.one_hot(target.long(), logits.shape[1])
+        return -log.gather(1, target.long()[:, None])[:, 0], ((log.exp() - hit) * scale).to(logits.dtype)
+
+    return _or_torch("cross_entropy_with_gradient", strict, ours, theirs)
+
+
+@_operation("(Tensor grad, Tensor(a!) m, Tensor(b!) v, Tensor(c!) master, Tensor(d!) weight, *, int step, float lr=0.001, float beta1=0.9, float beta2=0.999, float eps=1e-08, float decay=0.01, bool strict=False) -> ()")
+def adam_(grad, m, v, master, weight, *, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01, strict=False):
+    """One step of AdamW in place: moments m and v and parameters `master` in f32, and their copy `weight` in bf16. `step` counts from 1."""
+    arrays = arrays_of(grad)
+    state = (m, v, master, weight)
+    if step < 1 or any(t.shape != grad.shape for t in state):
+        raise TilewrightError(1, "adam: step counts from 1, and gradient, moments and parameters have one shape")
+    fix1, fix2 = 1 / (1 - beta1 ** step), 1 / (1 - beta2 ** step)
+
+    def ours():
+        if arrays.dtype(grad) not in ("bf16", "f32") or any(arrays.dtype(t) != "f32" for t in state[:3]) or arrays.dtype(weight) != "bf16":
+            raise Unfit("a gradient in bf16 or f32, state in f32 and weights in bf16 are taken")
+        if any(not arrays.is_contiguous(t) or t.data_ptr() % 16 for t in state):
+            raise Unfit("what is updated in place is contiguous, and begins at a multiple of 16 bytes")
+        flat = [t.reshape(-1) for t in (arrays.contiguous(grad), *state)]
+        if arrays.size(grad):
+            _dispatch.run("adam", arrays, flat[:1], flat[1:], (beta1, beta2, lr, fix1, fix2, eps, decay))
+
+    def theirs():
+        g = grad.float()
+        m.mul_(beta1).add_(g, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        master.sub_(lr * (m * fix1 / ((v * fix2).clamp(min=0).sqrt() + eps) + decay * master))
+        weight.copy_(master)
+
+    _or_torch("adam", strict, ours, theirs)

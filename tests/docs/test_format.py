@@ -1,0 +1,32 @@
+"""C++ is as clang-format writes it, and commits that are not in a release yet have short subjects: `make check-format` as a test."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(os.environ.get("TILEWRIGHT_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+
+
+def git(*words):
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("this is no git checkout: " + done.stderr.strip()[:80])
+    return done.stdout.splitlines()
+
+
+def test_every_file_is_formatted():
+    program = shutil.which("clang-format")
+    if not program:
+        pytest.skip("clang-format is not installed")
+    files = [f for f in git("ls-files", "*.cpp", "*.h") if (ROOT / f).is_file()]
+    assert len(files) > 300
+    done = subprocess.run([program, "--dry-run", "--Werror", *files], cwd=ROOT, capture_output=True, text=True)
+    wrong = sorted({line.split(":")[0] for line in done.stderr.splitlines() if "[-Wclang-format-violations]" in line})
+    assert done.returncode == 0, "run `make format`: " + ", ".join(wrong)
+
+
+def test_the_newest_commits_have_short_subjects():
+    long = [s for s in git("log", "-20", "--no-merges", "--format=%s") if len(s) > 72]
+    assert not long, "at most 72 characters; the reason goes into the body: " + "; ".join(long)
