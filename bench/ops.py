@@ -7,6 +7,7 @@ Inputs are contiguous, transposed, cut out of something larger, or begin at an o
 rounding and no element is further off than a few units of it. On the CPU the emulator computes, on smaller shapes.
 """
 import argparse
+import functools
 import json
 import math
 import os
@@ -181,14 +182,122 @@ def grouped_gemm(d):
     return (x, w, ends), {}, reference
 
 
+def fp8(d, *shape):
+    return torch.randn(shape, generator=d.generator, device=d.device).to(torch.float8_e4m3fn)
+
+
+def matmul_fp8(d):
+    m, n, k = d.size(1, 1500), d.size(8, 1500), d.size(16, 3000)
+    a, b = fp8(d, m, k), fp8(d, n, k)
+    rows = d.random.random() < 0.5
+    sa, sb = (torch.rand(shape, device=d.device) + 0.5 for shape in (((m,), (n,)) if rows else ((), ())))
+    return (a, b, sa, sb), {"fast": d.random.random() < 0.5}, lambda: a.double() @ b.double().t() * ((sa[:, None] * sb[None, :]) if rows else sa * sb).double()
+
+
+def matmul_fp8_blocks(d):
+    m, nb, kb = d.size(1, 700), d.random.randint(1, 8 if d.large else 1), d.random.randint(1, 12 if d.large else 2)
+    a, b = fp8(d, m, kb * 128), fp8(d, nb * 128, kb * 128)
+    sa, sb = torch.rand(kb, m, device=d.device) + 0.5, torch.rand(nb, kb, device=d.device) + 0.5
+    wide = lambda t, *dims: functools.reduce(lambda x, dim: x.repeat_interleave(128, dim), dims, t.double())  # noqa: E731
+    return (a, b, sa, sb), {}, lambda: (a.double() * wide(sa.t(), 1)) @ (b.double() * wide(sb, 0, 1)).t()
+
+
+def matmul_int8(d):
+    m, n, k = d.size(1, 1500), d.size(8, 1500), d.size(16, 3000)
+    a, b = (torch.randint(-128, 128, (r, k), dtype=torch.int8, device=d.device) for r in (m, n))
+    sa, sb = torch.rand(m, device=d.device), torch.rand(n, device=d.device)
+    return (a, b, sa, sb), {}, lambda: a.double() @ b.double().t() * sa.double()[:, None] * sb.double()
+
+
+def linear_w4(d):
+    m, n, kb = d.size(1, 64), 8 * d.size(1, 200), d.random.randint(1, 16 if d.large else 2)
+    x, w, scales = d.tensor(m, kb * 128), torch.randint(0, 256, (n, kb, 64), dtype=torch.uint8, device=d.device), (torch.rand(kb, n, device=d.device) + 0.5).bfloat16()
+
+    def reference():
+        whole = ((torch.cat((w % 16, w // 16), -1).float() - 8) * scales.t().float()[:, :, None]).bfloat16()
+        return x.double() @ whole.double().reshape(n, -1).t()
+
+    return (x, w, scales), {}, reference
+
+
+def masked(q, k, v, seen, change=lambda s: s):
+    group = q.shape[-3] // k.shape[-3]
+    kk, vv = (t.double().repeat_interleave(group, -3) for t in (k, v))
+    return change(q.double() @ kk.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf).softmax(-1) @ vv
+
+
+def attention_variant(d):
+    group, heads, s = d.random.choice([1, 2, 4]), d.random.randint(1, 2), d.size(1, 1500)
+    q, k, v = (d.tensor(1, h, s, d.random.choice([64]) if not d.large else 128) for h in (heads * group, heads, heads))
+    place = torch.arange(s, device=d.device)
+    distance, kind = place[:, None] - place[None, :], d.random.choice(["window", "softcap", "slopes"])
+    if kind == "window":
+        return (q, k, v), {"window": 128}, lambda: masked(q, k, v, (distance >= 0) & (distance < 128))
+    if kind == "softcap":
+        return (q, k, v), {"softcap": 3.0}, lambda: masked(q, k, v, distance >= 0, lambda x: 3 * torch.tanh(x / 3))
+    slopes = torch.rand(heads * group, device=d.device) * 0.2
+    return (q, k, v, slopes), {}, lambda: masked(q, k, v, distance >= 0, lambda x: x - slopes.double()[:, None, None] * distance)
+
+
+def attention_packed(d):
+    ends = torch.tensor([d.random.choice([0, d.size(1, 500)]) for _ in range(d.random.randint(1, 6))] + [d.size(1, 100)]).cumsum(0).to(d.device)
+    rows, group = int(ends[-1]), d.random.choice([1, 2])
+    q, k, v = (d.tensor(h, rows, 64) for h in (2 * group, 2, 2))
+    place = torch.arange(rows, device=d.device)
+    document = torch.searchsorted(ends, place, right=True)
+    return (q, k, v, ends), {}, lambda: masked(q, k, v, (document[:, None] == document[None, :]) & (place[None, :] <= place[:, None]))
+
+
+def decode(d):
+    batch, heads, group, keys = d.random.randint(1, 40 if d.large else 2), d.random.randint(1, 8 if d.large else 2), d.random.choice([1, 4, 5, 8]), d.size(1, 3000)
+    width = d.random.choice([64, 128, 40])
+    q, k, v = d.tensor(batch, heads * group, width), d.tensor(batch, heads, keys, width), d.tensor(batch, heads, keys, width)
+    lengths = torch.randint(1, keys + 1, (batch,), device=d.device)
+    seen = torch.arange(keys, device=d.device)[None, None, None, :] < lengths[:, None, None, None]
+    return (q, k, v, lengths), {}, lambda: masked(q[:, :, None], k, v, seen)[:, :, 0]
+
+
+def decode_paged(d):
+    batch, heads, group, each = d.random.randint(1, 20 if d.large else 2), d.random.randint(1, 4 if d.large else 1), d.random.choice([1, 4, 8]), d.random.randint(1, 20 if d.large else 2)
+    pages = batch * each + 3
+    q, k, v = d.tensor(batch, heads * group, 64), d.tensor(pages, heads, 128, 64), d.tensor(pages, heads, 128, 64)
+    table, lengths = torch.randint(0, pages, (batch, each), device=d.device), torch.randint(1, each * 128 + 1, (batch,), device=d.device)
+    seen = torch.arange(each * 128, device=d.device)[None, None, None, :] < lengths[:, None, None, None]
+    return (q, k, v, table, lengths), {}, lambda: masked(q[:, :, None], *(t[table].permute(0, 2, 1, 3, 4).reshape(batch, heads, -1, 64) for t in (k, v)), seen)[:, :, 0]
+
+
+def gradient(name):
+    def draw(d):
+        m, n = d.size(1, 3000), 8 * d.size(1, 1000)
+        grad, x, w = d.tensor(m, n), d.tensor(m, n), d.tensor(n)
+
+        def reference():
+            with torch.enable_grad():
+                leaves = [t.double().requires_grad_() for t in (x, w)]
+                if name == "layernorm_backward":
+                    leaves.append(torch.zeros(n, device=d.device, dtype=torch.float64, requires_grad=True))
+                    F.layer_norm(leaves[0], (n,), leaves[1], leaves[2]).backward(grad.double())
+                else:
+                    F.rms_norm(leaves[0], (n,), leaves[1], 1e-6).backward(grad.double())
+            return tuple(t.grad for t in leaves)
+
+        return (grad, x, w), {}, reference
+
+    draw.__name__ = name
+    return draw
+
+
 CASES = [matmul, matmul, matmul, matmul, linear, linear, linear, matmul_gated, attention, attention, attention, along("softmax", lambda x, dim: torch.softmax(x, dim)),
          along("logsumexp", lambda x, dim: torch.logsumexp(x, dim)), along("sum", lambda x, dim: x.sum(dim)), along("mean", lambda x, dim: x.mean(dim)),
          along("max", lambda x, dim: x.amax(dim)), along("min", lambda x, dim: x.amin(dim)), along("argmax", lambda x, dim: x.argmax(dim)), along("cumsum", lambda x, dim: x.cumsum(dim)),
          along("cumprod", lambda x, dim: x.cumprod(dim), scale=0.01, shift=1.0), norm("layernorm"), norm("layernorm"), norm("rmsnorm"), cross_entropy, rope, transpose,
-         elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm]
+         elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm,
+         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward")]
 
 
 def judge(got, want):
+    if isinstance(got, tuple):
+        return max((judge(g, w) for g, w in zip(got, want)), key=lambda both: both[0] / both[1])
     if got.dtype == torch.int64:
         return float((got != want).float().mean()), 0.0
     if not want.numel():
@@ -196,6 +305,10 @@ def judge(got, want):
     error, norm = (got.double() - want).norm(), want.norm()
     tolerance = ROUNDING[got.dtype]
     return float(error / norm) if float(norm) > 0 else float(error), tolerance
+
+
+def shapes_of(result):
+    return [tuple(t.shape) for t in (result if isinstance(result, tuple) else (result,))]
 
 
 def first_of_equal(x, dim):
@@ -231,7 +344,7 @@ def main():
                 if o.device != "cpu":
                     torch.cuda.synchronize()
             error, tolerance = judge(got, reference())
-            row.update(error=error, tolerance=tolerance, right=tuple(got.shape) == tuple(reference().shape) and error <= tolerance)
+            row.update(error=error, tolerance=tolerance, right=shapes_of(got) == shapes_of(reference()) and error <= tolerance)
         except Exception as problem:  # noqa: BLE001
             row.update(right=False, problem=f"{type(problem).__name__}: {problem}"[:600])
         row["seconds"] = round(time.time() - started, 3)

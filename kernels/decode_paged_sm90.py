@@ -4,6 +4,7 @@ from tilewright import bf16, f32, i32
 
 B, HK, G, PAGES, MP, D = tw.sizes("B HK G PAGES MP D")  # sequences, heads of the cache, queries of each of them, pages of the cache, most pages of a sequence, elements of a head
 PAGE = 128
+MANY = tw.parameters("MANY")
 
 
 @tw.kernel(
@@ -86,8 +87,8 @@ def paged_parts(
         O[b, h, g, d] = (sum(p in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), exp2(MX[b, h, p, g] - m[b, h, g]) * A[b, h, p, g, d])
                          / sum(p in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), exp2(MX[b, h, p, g] - m[b, h, g]) * TOTAL[b, h, p, g]))
     """,
-    threads=128,
-    blocks_per_sm=8,
+    threads=128 * (1 + MANY),
+    blocks_per_sm=8 - 6 * MANY,
     dependent_launch=True,
 )
 def paged_join(
@@ -97,23 +98,40 @@ def paged_join(
     lengths: tw.Tensor(i32, B, range=(1, MP * PAGE + 1)),
     O: tw.Tensor(bf16, B, HK, G, D),
     W: tw.each(64, 128),
+    MANY: tw.each(0, 1),
 ):
-    """The pages of a sequence, each times what its maximum is below the largest. A warp a query, so that nobody meets."""
+    """The pages of a sequence, each times what its maximum is below the largest: where they are few, a warp a query, so that nobody meets; else a block a query, 64 pages at a time."""
     tw.assume(D <= W)
     tw.assume(D % 8 == 0)
-    q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
-    g = q * 4
-    end = tw.min(MP, tw.cdiv(lengths[b], PAGE))
-    m = tw.full(f32, (4,), float("-inf"))
-    for p in tw.range(end, unroll=4):
-        m = tw.maximum(m, tw.load(MX[b, h, p, g : g + 4], fill=float("-inf")))
-    out = tw.zeros(f32, (4, W))
-    total = tw.zeros(f32, (4,))
-    for p in tw.range(end, unroll=4):
-        w = tw.exp2(tw.load(MX[b, h, p, g : g + 4], fill=float("-inf")) - m)
-        total = total + w * tw.load(TOTAL[b, h, p, g : g + 4], fill=0.0)
-        out = out + w[:, None] * tw.load(A[b, h, p, g : g + 4, 0:W], fill=0.0)
-    tw.store(O[b, h, g : g + 4, 0:W], (out / total[:, None]).to(bf16))
+    if MANY:
+        g, h, b = tw.grid(G, HK, B)
+        end = tw.min(MP, tw.cdiv(lengths[b], PAGE))
+        top = tw.full(f32, (64,), float("-inf"))
+        for c in tw.range(tw.cdiv(end, 64)):
+            top = tw.maximum(top, tw.load(MX[b, h, c * 64 : c * 64 + 64, g], fill=float("-inf"), limit=(end,)))
+        m = tw.max(top, axis=0)
+        out = tw.zeros(f32, (64, W))
+        total = tw.zeros(f32, (64,))
+        for c in tw.range(tw.cdiv(end, 64)):
+            w = tw.exp2(tw.load(MX[b, h, c * 64 : c * 64 + 64, g], fill=float("-inf"), limit=(end,)) - m)
+            total = total + w * tw.load(TOTAL[b, h, c * 64 : c * 64 + 64, g], fill=0.0, limit=(end,))
+            out = out + w[:, None] * tw.load(A[b, h, c * 64 : c * 64 + 64, g, 0:W], fill=0.0, limit=(end, None))
+        tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
+    else:
+        tw.assume(MP <= 8)
+        q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
+        g = q * 4
+        end = tw.min(MP, tw.cdiv(lengths[b], PAGE))
+        m = tw.full(f32, (4,), float("-inf"))
+        for p in tw.range(end, unroll=4):
+            m = tw.maximum(m, tw.load(MX[b, h, p, g : g + 4], fill=float("-inf")))
+        out = tw.zeros(f32, (4, W))
+        total = tw.zeros(f32, (4,))
+        for p in tw.range(end, unroll=4):
+            w = tw.exp2(tw.load(MX[b, h, p, g : g + 4], fill=float("-inf")) - m)
+            total = total + w * tw.load(TOTAL[b, h, p, g : g + 4], fill=0.0)
+            out = out + w[:, None] * tw.load(A[b, h, p, g : g + 4, 0:W], fill=0.0)
+        tw.store(O[b, h, g : g + 4, 0:W], (out / total[:, None]).to(bf16))
 
 
 @tw.program(

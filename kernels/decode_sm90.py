@@ -6,6 +6,7 @@ from tilewright import bf16, f32, i32
 
 B, HK, G, T, D, NS = tw.sizes("B HK G T D NS")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head, parts of a sequence
 CHUNK = 1024  # keys of a block
+MANY = tw.parameters("MANY")
 
 
 @tw.inline
@@ -140,8 +141,8 @@ def decode_parts(
         let w[b, h, s, g] = exp2(MX[b, h, s, g] - max(r in 0:NS, MX[b, h, r, g]))
         O[b, h, g, d] = sum(s in 0:NS, w[b, h, s, g] * A[b, h, s, g, d]) / sum(s in 0:NS, w[b, h, s, g] * TOTAL[b, h, s, g])
     """,
-    threads=128,
-    blocks_per_sm=8,
+    threads=128 * (1 + MANY),
+    blocks_per_sm=8 - 6 * MANY,
     dependent_launch=True,
 )
 def decode_join(
@@ -150,22 +151,38 @@ def decode_join(
     A: tw.Tensor(f32, B, HK, NS, G, D),
     O: tw.Tensor(bf16, B, HK, G, D),
     W: tw.each(64, 128),
+    MANY: tw.each(0, 1),
 ):
-    """The parts of a head, each times what its maximum is below the largest. A warp a query, so that nobody meets."""
+    """The parts of a head, each times what its maximum is below the largest: where they are few, a warp a query, so that nobody meets; else a block a query, 64 parts at a time."""
     tw.assume(D <= W)
     tw.assume(D % 8 == 0)
-    q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
-    g = q * 4
-    m = tw.full(f32, (4,), float("-inf"))
-    for s in tw.range(NS, unroll=4):
-        m = tw.maximum(m, tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")))
-    out = tw.zeros(f32, (4, W))
-    total = tw.zeros(f32, (4,))
-    for s in tw.range(NS, unroll=4):
-        w = tw.exp2(tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")) - m)
-        total = total + w * tw.load(TOTAL[b, h, s, g : g + 4], fill=0.0)
-        out = out + w[:, None] * tw.load(A[b, h, s, g : g + 4, 0:W], fill=0.0)
-    tw.store(O[b, h, g : g + 4, 0:W], (out / total[:, None]).to(bf16))
+    if MANY:
+        g, h, b = tw.grid(G, HK, B)
+        top = tw.full(f32, (64,), float("-inf"))
+        for c in tw.range(tw.cdiv(NS, 64)):
+            top = tw.maximum(top, tw.load(MX[b, h, c * 64 : c * 64 + 64, g], fill=float("-inf")))
+        m = tw.max(top, axis=0)
+        out = tw.zeros(f32, (64, W))
+        total = tw.zeros(f32, (64,))
+        for c in tw.range(tw.cdiv(NS, 64)):
+            w = tw.exp2(tw.load(MX[b, h, c * 64 : c * 64 + 64, g], fill=float("-inf")) - m)
+            total = total + w * tw.load(TOTAL[b, h, c * 64 : c * 64 + 64, g], fill=0.0)
+            out = out + w[:, None] * tw.load(A[b, h, c * 64 : c * 64 + 64, g, 0:W], fill=0.0)
+        tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
+    else:
+        tw.assume(NS <= 8)
+        q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
+        g = q * 4
+        m = tw.full(f32, (4,), float("-inf"))
+        for s in tw.range(NS, unroll=4):
+            m = tw.maximum(m, tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")))
+        out = tw.zeros(f32, (4, W))
+        total = tw.zeros(f32, (4,))
+        for s in tw.range(NS, unroll=4):
+            w = tw.exp2(tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")) - m)
+            total = total + w * tw.load(TOTAL[b, h, s, g : g + 4], fill=0.0)
+            out = out + w[:, None] * tw.load(A[b, h, s, g : g + 4, 0:W], fill=0.0)
+        tw.store(O[b, h, g : g + 4, 0:W], (out / total[:, None]).to(bf16))
 
 
 @tw.program(

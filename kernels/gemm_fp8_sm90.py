@@ -54,14 +54,24 @@ def finish_rows(x, rows, sb, column, WIDE):
 
 
 @tw.inline
-def unpromoted(A, B, sa, sb, C, start, finish, DEFERRED, BN, STAGES, GROUP):
-    """128 x BN tiles; a consumer has 64 rows. `start` and `finish` apply the scales."""
+def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
+    """128 x BN tiles; a consumer has 64 rows. `start` gives the scales of rows or of the tensors; those of columns (ROWS) come through a ring of their own, a tile ahead."""
     sA = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
     sB = tw.shared(e4m3, (STAGES, BN, 128), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2)
+    if ROWS:
+        sS = tw.shared(f32, (2, BN))
+        columns = tw.pipeline(2, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        produce(ring, sA, sB, A, B, 128, BN, GROUP)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            if ROWS:
+                c = columns.acquire()
+                tw.tma_load(sS[c], sb[bn * BN : bn * BN + BN], on=columns.full(c))
+            for kt in tw.range(tw.cdiv(K, 128)):
+                slot = ring.acquire()
+                tw.tma_load(sA[slot], A[bm * 128, kt * 128], on=ring.full(slot))
+                tw.tma_load(sB[slot], B[bn * BN, kt * 128], on=ring.full(slot))
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         if DEFERRED:
@@ -87,7 +97,13 @@ def unpromoted(A, B, sa, sb, C, start, finish, DEFERRED, BN, STAGES, GROUP):
                     ring.release(keep=1)
                 tw.wgmma_wait(0)
                 ring.release()
-                held = finish(acc, scale, sb, bn * BN, BN).to(bf16)
+                if ROWS:
+                    c = columns.wait()
+                    held = (acc * scale[:, None] * tw.load(sS[c])[None, :]).to(bf16)
+                    done.sync()
+                    columns.release()
+                else:
+                    held = (acc * scale).to(bf16)
                 row = bm * 128 + w * 64
                 column = bn * BN
                 holds = 1
@@ -105,8 +121,15 @@ def unpromoted(A, B, sa, sb, C, start, finish, DEFERRED, BN, STAGES, GROUP):
                     ring.release(keep=1)
                 tw.wgmma_wait(0)
                 ring.release()
+                if ROWS:
+                    c = columns.wait()
+                    acc = acc * scale[:, None] * tw.load(sS[c])[None, :]
+                    done.sync()
+                    columns.release()
+                else:
+                    acc = acc * scale
                 for j in tw.unroll(BN // 64):
-                    put(C, sC[w, j % 2], done, finish(acc[:, j * 64 : j * 64 + 64], scale, sb, bn * BN + j * 64, 64).to(bf16), bm * 128 + w * 64, bn * BN + j * 64)
+                    put(C, sC[w, j % 2], done, acc[:, j * 64 : j * 64 + 64].to(bf16), bm * 128 + w * 64, bn * BN + j * 64)
         tw.tma_store_wait(0)
 
 
@@ -133,7 +156,7 @@ def gemm_fp8_fast(
     tw.assume(N % 8 == 0)
     if DEFERRED:
         tw.assume(K > (BN // 64 - 1) * 128)
-    unpromoted(A, B, sa, sb, C, start_tensor, finish_tensor, DEFERRED, BN, STAGES, GROUP)
+    unpromoted(A, B, sa, sb, C, start_tensor, DEFERRED, BN, STAGES, GROUP, 0)
 
 
 @tw.kernel(
@@ -159,7 +182,7 @@ def gemm_fp8_rows_fast(
     tw.assume(N % 8 == 0)
     if DEFERRED:
         tw.assume(K > (BN // 64 - 1) * 128)
-    unpromoted(A, B, sa, sb, C, start_rows, finish_rows, DEFERRED, BN, STAGES, GROUP)
+    unpromoted(A, B, sa, sb, C, start_rows, DEFERRED, BN, STAGES, GROUP, 1)
 
 
 @tw.inline

@@ -42,6 +42,8 @@ def describe(out, name, value):
         if value.device.type not in ("cuda", "cpu"):
             raise TilewrightError(1, f"{name} is on {value.device}\n  fix: move it to the GPU ({name}.cuda()) or to the CPU")
         dtype = _TORCH.get(str(value.dtype))
+        if getattr(value, "tilewright_dtype", None) == "tf32" and dtype == b"f32":  # a buffer that a kernel wrote as tf32: f32 in memory
+            dtype = b"tf32"
         if dtype is None:
             raise TilewrightError(1, f"{name} has the type {value.dtype}, which kernels do not take")
         _fill(out, name, value.data_ptr(), dtype, value.shape, value.stride())

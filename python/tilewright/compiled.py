@@ -3,8 +3,8 @@
     fast = tilewright.optimize(module, example_inputs)      # a callable with the module's parameters
     torch.compile(model, backend="tilewright")              # what is not supported stays with torch, and is named
 
-`tilewright generate` makes and proves the kernels; `fast.report` says what is in which kernel and whether it is proved. Only allocation and launches
-happen in a call.
+`tilewright generate` makes and proves the kernels; `fast.report` says what is in which kernel, whether it is proved, and which operators stay with
+torch (`unsupported`). Where there are none, only allocation and launches happen in a call.
 """
 import json
 import os
@@ -16,7 +16,7 @@ from . import graph as _graph
 from ._library import TilewrightError
 from ._module import loads
 
-_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool"}
+_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool", "tf32": "float32"}
 
 
 def program():
@@ -108,7 +108,10 @@ class Compiled:
                 if a["output"] and a["buffer"] not in values:
                     made = self.plan["buffers"][a["buffer"]]
                     values[a["buffer"]] = torch.empty(made["shape"], dtype=getattr(torch, _TORCH[made["dtype"]]), device=device)
-                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"], a["offset"]))
+                view = values[a["buffer"]].as_strided(a["shape"], a["strides"], a["offset"])
+                if a["buffer"].startswith("%") and self.plan["buffers"][a["buffer"]]["dtype"] == "tf32":
+                    view.tilewright_dtype = "tf32"
+                views.append(view)
             self._module.kernels[launch["kernel"]](*views)
             for name in self._last.get(i, ()):
                 del values[name]
@@ -117,41 +120,55 @@ class Compiled:
 
 
 def optimize(module, example_inputs, strict=False, tf32="conv"):
-    """A callable that computes what `module` does for inputs of these shapes, on generated kernels. Raises Unsupported (with the operators' names)
-    where the module has something that graphs do not have; `strict`: also where a kernel is not proved."""
+    """A callable that computes what `module` does for inputs of these shapes, on generated kernels. Operators that graphs do not have stay with torch,
+    between the kernels; `report["unsupported"]` names them. `strict`: they are an error (Unsupported), and a kernel that is not proved too."""
     example = list(example_inputs) if isinstance(example_inputs, (list, tuple)) else [example_inputs]
-    graph, notes, names = _graph.trace(module, example)
-    source, plan, report = generate(graph, strict, tf32)
+    try:
+        graph, notes, names = _graph.trace(module, example)
+        source, plan, report = generate(graph, strict, tf32)
+    except _graph.Unsupported as error:
+        if strict:
+            raise
+        from ._parts import in_parts
+        return in_parts(module, example, tf32, error)
     report["notes"] = notes
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     return Compiled(source, plan, report, {_graph.parameter_name(n): state[n] for n in names})
 
 
-def backend(gm, example_inputs):
-    """For torch.compile: generated kernels where the whole graph is supported, else torch's own."""
+def backend(gm, example_inputs, strict=False):
+    """For torch.compile: generated kernels for what is supported, torch's own operators between them."""
     import logging
     import torch
+    log = logging.getLogger("tilewright")
     if any(not isinstance(v, torch.Tensor) for v in example_inputs) or any(getattr(v, "requires_grad", False) for v in example_inputs) and torch.is_grad_enabled():
-        logging.getLogger("tilewright").warning("left to torch: it needs gradients, or takes sizes that change")
+        if strict:
+            raise _graph.Unsupported("a graph that needs gradients, or takes sizes that change", ["inputs"])
+        log.warning("left to torch: it needs gradients, or takes sizes that change")
         return gm.forward
     try:
-        graph, _, names = _graph.trace(gm, list(example_inputs))
-        source, plan, report = generate(graph)
+        compiled = optimize(gm, list(example_inputs), strict)
     except (_graph.Unsupported, TilewrightError) as error:
-        logging.getLogger("tilewright").warning("left to torch: %s", error)
+        if strict:
+            raise
+        log.warning("left to torch: %s", error)
         return gm.forward
+    report = compiled.report
+    if report["unsupported"]:
+        log.warning("left to torch, between the kernels: %s", ", ".join(report["unsupported"]))
     if not report["proved"]:
-        logging.getLogger("tilewright").warning("%s: not every kernel is proved", plan["name"])
-    state = {**dict(gm.named_parameters()), **dict(gm.named_buffers())}
-    compiled = Compiled(source, plan, report, {_graph.parameter_name(n): state[n] for n in names})
+        log.warning("%s: not every kernel is proved", report["graph"])
 
     def call(*inputs):
         out = compiled(*inputs)
         return out if isinstance(out, tuple) else (out,)
+    call.report = report
     return call
 
 
 def register():
     """Makes torch.compile(..., backend="tilewright") known. Importing tilewright after torch does it."""
+    import functools
     from torch._dynamo import register_backend
     register_backend(backend, name="tilewright")
+    register_backend(functools.partial(backend, strict=True), name="tilewright_strict")

@@ -432,6 +432,15 @@ def _patterns(gm):
                     used.meta["skip"] = True
 
 
+def knows(n):
+    """Whether a node of an aten graph is an operator with an entry here, by its name; its attributes may still be refused."""
+    if n.op != "call_function":
+        return False
+    if getattr(n.target, "__name__", "") == "getitem":
+        return knows(n.args[0])
+    return getattr(n.target, "_opname", "") in _table()
+
+
 def _zeros(n):
     while getattr(n.target, "_opname", "") in ("unsqueeze", "view", "expand", "clone", "reshape"):
         n = n.args[0]
@@ -513,8 +522,8 @@ def parameter_name(name):
     return "p_" + name.replace(".", "_")
 
 
-def trace(module, inputs, name="graph", fake_mode=None):
-    """(graph JSON, notes, names of the parameters in order) of a module called with these inputs, which may be fake."""
+def traced(module, inputs, fake_mode=None):
+    """(aten graph, names of the parameters in order) of a module called with these inputs, which may be fake."""
     import torch
     from torch._decomp import get_decompositions
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -542,6 +551,12 @@ def trace(module, inputs, name="graph", fake_mode=None):
 
     with mode, torch.no_grad():
         gm = make_fx(call, decomposition_table=decompositions, tracing_mode="real", _allow_non_fake_inputs=True)([fake(v.detach()) for v in values], [fake(v) for v in inputs])
+    return gm, names
+
+
+def trace(module, inputs, name="graph", fake_mode=None):
+    """(graph JSON, notes, names of the parameters in order) of a module called with these inputs, which may be fake."""
+    gm, names = traced(module, inputs, fake_mode)
     placeholders = [("parameters", parameter_name(n)) for n in names] + [("inputs", f"x{i}") for i in range(len(inputs))]
     graph, notes = from_fx(gm, placeholders, name)
     used = {v for node in graph["nodes"] for v in node["inputs"] if isinstance(v, str)} | set(graph["outputs"])

@@ -35,6 +35,7 @@ public:
     Value& operator[](const Key& key) { return emplace(key, Value{}).first->second; }
     // Pre: the key is beyond all there are.
     void append(Key key, Value value) { entries_.emplace_back(std::move(key), std::move(value)); }
+    void reserve(std::size_t entries) { entries_.reserve(entries); }
     void erase(iterator at) { entries_.erase(at); }
 
     friend bool operator==(const FlatMap&, const FlatMap&) = default;

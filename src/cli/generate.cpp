@@ -14,6 +14,7 @@
 #include "diagnose/check.h"
 #include "graph/evaluate.h"
 #include "lower/lower.h"
+#include "runtime/verdicts.h"
 
 namespace tw::cli {
 namespace generate_command {
@@ -26,6 +27,7 @@ struct Options {
     double seconds = 30;
     int jobs = 1;
     std::uint64_t seed = 1;
+    std::int64_t large = std::int64_t{1} << 29;
 };
 
 int refuse(const graph::Problem& p) {
@@ -100,7 +102,7 @@ Expected<Made, int> make(const Options& o, const graph::Graph& g) {
     std::map<std::string, json> known;
     std::optional<Made> best;
     for (int round = 0; round < 24; ++round) {
-        auto made = graph::generate(g, {o.tf32 != "none", o.tf32 == "all"}, stored);
+        auto made = graph::generate(g, {o.tf32 != "none", o.tf32 == "all", o.large}, stored);
         if (!made) {
             if (best) break;
             return Unexpected<int>{refuse(made.error())};
@@ -152,6 +154,9 @@ int run(const Options& o) {
             if (const auto written = write_file_atomically(folder / name, content); !written)
                 return complain(exit_bad_input, written.error());
     }
+    std::map<std::string, std::string> verdicts;
+    for (const json& k : report["kernels"]) verdicts[k["kernel"].get<std::string>()] = k["verdict"].get<std::string>();
+    runtime::record_verdicts(made->source, {}, verdicts);
     if (o.as_json) {
         std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
     } else {
@@ -179,6 +184,10 @@ std::function<int()> declare_generate(CLI::App& app) {
     app.add_flag("--strict", o->strict, "a kernel that is not proved is an error (exit status 3)");
     app.add_option("--tf32", o->tf32, "whose f32 operands are rounded to tf32, as the reference does: conv, all or none")
         ->check(CLI::IsMember({"conv", "all", "none"}))
+        ->capture_default_str();
+    app.add_option("--large", o->large,
+                   "multiplications from which on kernels of their own bring operands into the matrix unit's form (tests: 1, always)")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60))
         ->capture_default_str();
     app.add_flag("--emulate", o->emulate,
                  "also run the launches on the emulator with random inputs and compare with the graph in fp64 (small sizes)");

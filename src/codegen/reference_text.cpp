@@ -33,6 +33,8 @@ public:
         scopes_.push_back({{}, {}});
         for (int v : e_.output_vars) scopes_.back().bound.push_back(v);
         decisive_ = ir::decisive_terms(e_.value);
+        low_products_ = ir::low_products(e_.value, tensors_[static_cast<std::size_t>(e_.output)].dtype,
+                                         [&](int tensor) { return tensors_[static_cast<std::size_t>(tensor)].dtype; });
         std::string value = term(e_.value);
         const target::DType to = tensors_[static_cast<std::size_t>(e_.output)].dtype;
         if (!target::info(to).is_float) value = converted(value, type_of(e_.value), to);
@@ -259,6 +261,7 @@ private:
         for (const Term& arg : t->args) a.push_back(term(arg));
         const std::string& f = t->name;
         const std::size_t n = a.size();
+        if (low_products_.count(t.get())) return fmt::format("low_product({}, {})", a[0], a[1]);
         if (auto it = infix.find(f); it != infix.end() && n == 2) {
             const std::string text = "(" + a[0] + " " + it->second + " " + a[1] + ")";
             return f == "add" || f == "sub" || f == "mul" || f == "div" ? text : "double" + text;
@@ -286,7 +289,7 @@ private:
     std::vector<Scope> scopes_;
     std::map<const ir::TermNode*, std::pair<std::size_t, std::string>> results_;
     int next_ = 0;
-    std::set<const ir::TermNode*> decisive_;
+    std::set<const ir::TermNode*> decisive_, low_products_;
 };
 
 }  // namespace
@@ -357,6 +360,9 @@ __device__ inline double nearest(double a, int fraction, int top, bool away) {
     if (fabs(r) <= most) return r;
     const double end = fraction <= 3 ? most : INFINITY_64;
     return r < 0 ? -end : end;
+}
+__device__ inline double low_product(double a, double b) {
+    return double(unsigned(static_cast<long long>(a)) * unsigned(static_cast<long long>(b)));
 }
 __device__ inline double low_bits(double a, int bits, bool sign) {
     const unsigned long long low = (unsigned long long)(long long)a << (64 - bits);

@@ -102,6 +102,16 @@ const char* words(Touch t) {
         default: return "touches";
     }
 }
+// Is the equation of this element, "Y[2, 0]", a sum?
+bool adds_up(const ir::Kernel& k, const std::string& element) {
+    return std::any_of(k.computes.equations.begin(), k.computes.equations.end(), [&](const ir::Equation& e) {
+        ir::Term t = e.value;
+        while (t->kind == ir::TermKind::cast) t = ir::Term(t->args[0]);
+        return t->kind == ir::TermKind::reduce && t->name == "sum" &&
+               element.starts_with(k.tensors[static_cast<std::size_t>(e.output)].name + "[");
+    });
+}
+
 bool writes(Touch t) {
     return t == Touch::store || t == Touch::cp_async || t == Touch::tma_load || t == Touch::global_store || t == Touch::atomic;
 }
@@ -372,9 +382,12 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
             c.message = fmt::format("two blocks touch {} and at least one writes it", c.element);
             c.missing = fmt::format("blocks ({}, {}, {}) and ({}, {}, {}) of one launch have no order", before.block[0], before.block[1],
                                     before.block[2], now.block[0], now.block[1], now.block[2]);
-            c.hint = writes(touch) && writes(touched)
-                         ? "two blocks store one element: their tiles overlap, or both have a part in it and must add (tw.atomic_add)"
-                         : "a block cannot read what another block of the same launch writes";
+            c.hint =
+                !writes(touch) || !writes(touched) ? "a block cannot read what another block of the same launch writes"
+                : adds_up(k, c.element)
+                    ? "two blocks store one element: their tiles overlap, or both have a part in it and must add (tw.atomic_add)"
+                    : "two blocks store one element, of which `computes` is no sum: a tile reaches beyond what is its block's (its origin, "
+                      "its length, or a limit= of the store)";
             return;
         }
         if (global) {

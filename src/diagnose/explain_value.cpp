@@ -279,6 +279,8 @@ private:
     std::string disagreement() const;
     std::string hint();
     std::string hint_of_missing();
+    bool looks_rounded() const;
+    std::string equal_terms_text() const;
     void message();
     void picture();
 
@@ -451,6 +453,32 @@ std::string ValueStory::hint_of_missing() {
                        tensor_of_load(k_, *masked));
 }
 
+// Is the value off by no more than the coarsest type rounds, or beyond what a type holds?
+bool ValueStory::looks_rounded() const {
+    return std::isinf(c_.actual) || std::fabs(c_.actual - c_.expected) <= 0.125 * std::fabs(c_.expected);
+}
+
+// Terms that are equal by laws which hold of positive numbers alone, with values that are not: where the kernel uses one of those
+// functions.
+std::string ValueStory::equal_terms_text() const {
+    if (!looks_rounded()) {
+        std::function<bool(const ir::Element&)> partial = [&](const ir::Element& e) {
+            using Op = ir::ElementOp;
+            return e->op == Op::sqrt || e->op == Op::rsqrt || e->op == Op::log || e->op == Op::log2 || e->op == Op::pow ||
+                   std::any_of(e->args.begin(), e->args.end(), partial);
+        };
+        for (const ir::Stmt* s : slice_below(r_.history, top_)) {
+            const auto* compute = std::get_if<ir::Compute>(&s->op);
+            if (compute && partial(compute->value))
+                return fmt::format(
+                    "the right elements, but line {} takes a root, a logarithm or a power, and of these numbers (negative, or 0) "
+                    "it is not what `computes` says",
+                    s->loc.line);
+        }
+    }
+    return "the right elements, combined as `computes` says: only the values differ";
+}
+
 // What the run itself shows; what it does not show is left to changes that are tried (diagnose/repair.h).
 std::string ValueStory::hint() {
     if (const std::string d = disagreement(); !d.empty()) return "writer and reader see the buffer differently: " + d;
@@ -464,7 +492,7 @@ std::string ValueStory::hint() {
                      : "an output holds garbage until this launch stores it: it is read before that";
     }
     if (!found_.shift.empty() && !fill_) return found_.shift;
-    if (found_.has(Kind::rounding) && !std::isnan(c_.actual))
+    if (found_.has(Kind::rounding) && looks_rounded())
         return "movement is right: what differs is rounding, a cast, or a value that is too large for its type";
     return hint_of_missing();
 }
@@ -548,7 +576,7 @@ void ValueStory::tell(const ir::Equation& equation, const std::vector<std::int64
     actual_ = top_ ? forms_.actual(r_.history, top_) : forms_.number(0);
     c_.actual_tag = top_ ? forms_.text(actual_) : "0: nothing is added to it";
     compare_values(forms_, k_, expected_, actual_, found_);
-    if (expected_ == actual_) found_.put(Kind::rounding, "the right elements, combined as `computes` says: only the values differ");
+    if (expected_ == actual_) found_.put(Kind::rounding, equal_terms_text());
     forms_.elements(expected_, want_);
     forms_.elements(actual_, have_);
     look_for_fills();

@@ -91,6 +91,10 @@ Forms::Shape Forms::made_shape(int id, int depth) {
             break;
         }
         case FormAtom::Kind::function:
+            if (a.args.empty()) {  // a number among the members of a maximum
+                s.put(a.name);
+                break;
+            }
             s.put(a.name + "(");
             for (std::size_t i = 0; i < a.args.size(); ++i) {
                 if (i) s.put(", ");

@@ -48,6 +48,14 @@ const std::vector<UnprovedReason>& unproved_reasons() {
          "let each iteration write the whole buffer, or use two buffers"},
         {"`", "a buffer of a program could not be followed from one launch to the next",
          "let one launch write all of the buffer before another reads it, with the type that it holds"},
+        {"more than ten masks that have nothing to do with each other",
+         "a value is put together from parts that each have a condition of their own, which makes too many cases",
+         "let one mask cover the tile, with the fold's identity on its other side (0 for a sum, -inf for a maximum), or fold with tw.sum "
+         "and "
+         "tw.max instead of step by step"},
+        {"a value less its own rounding in a way that is not followed",
+         "computes states what rounding leaves of a value, and here a value and its rounding are subtracted in another way",
+         "round once and subtract in f32: h = x.to(T), then x - h.to(f32), with X - f32(T(X)) in computes"},
         {"a difference of unknown values", "two values that could not be followed are subtracted",
          "see the other reasons: what makes them unknown comes first"},
         {"a difference of what a fill may make infinite", "two values that may be infinite (a fill of -inf) are subtracted",

@@ -37,10 +37,7 @@ public:
         }
         if (a.size() == 1 && a.begin()->first.empty() && (std::isinf(a.begin()->second) || std::isnan(a.begin()->second))) {
             found_.infinite = true;
-            found_.put(
-                Kind::other,
-                context +
-                    "it is infinite on these data, whatever the inputs: something is divided by 0, or an empty maximum (-inf) takes part");
+            found_.put(Kind::other, context + infinite_text(a.begin()->second));
             return;
         }
         auto is_number = [](const Form& f) { return f.empty() || (f.size() == 1 && f.begin()->first.empty()); };
@@ -104,6 +101,12 @@ public:
             found_.put(nothing || outputs ? Kind::never_written : Kind::foreign, text);
             note_displacement(missing, foreign);
         }
+    }
+
+    static const char* infinite_text(double x) {
+        if (std::isnan(x)) return "it is not a number on these data, whatever the inputs: infinity less infinity, or 0 by 0";
+        if (x < 0) return "no input takes part: it is -inf, with which a maximum starts (or the logarithm of 0)";
+        return "no input takes part: it is infinite, as what is divided by 0 is, or with which a minimum starts";
     }
 
     // exp(c * maximum): what other terms are relative to.
@@ -259,8 +262,11 @@ private:
             f[m.begin()->first] += m.begin()->second;
             return;
         }
-        if (m.empty()) {           // the number 0
-            f[Monomial{}] += 0.5;  // shown as a constant: found_.constant says what it is
+        if (m.empty()) {  // the number 0: a form has no term for it
+            FormAtom zero;
+            zero.kind = FormAtom::Kind::function;
+            zero.name = "0";
+            f[Monomial{{forms_.atom_of(std::move(zero)), 1.0}}] += 1;
             return;
         }
         FormAtom s;

@@ -50,6 +50,9 @@ ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::ve
       vars_(equation.index_names.size(), 0),
       bound_(equation.index_names.size(), 0) {
     decisive_ = ir::decisive_terms(equation.value);
+    const bool known = at(equation.output) < tensors.size();  // an expectation has no output
+    low_products_ = ir::low_products(equation.value, known ? tensors[at(equation.output)].dtype : target::DType::F32,
+                                     [&](int t) { return tensors[at(t)].dtype; });
     root_ = compile(equation.value);
 }
 
@@ -70,6 +73,7 @@ int ComputesEvaluator::compile(const Term& term) {
         n.by_element |= nodes_[at(n.args.back())].by_element;
     }
     if (term->kind == TermKind::apply) n.function = ir::operation_named(term->name);
+    n.low_product = low_products_.count(term.get()) > 0;
     if (term->kind == TermKind::reduce) {
         static const std::map<std::string, Fold> folds = {
             {"sum", Fold::sum}, {"prod", Fold::prod}, {"max", Fold::max}, {"min", Fold::min}, {"any", Fold::any}};
@@ -173,7 +177,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
                 if (error.empty()) error = "unknown function `" + t.name + "` in `computes`";
                 return {};
             }
-            return settled(applied(*n.function, a));
+            return settled(n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a));
         }
     }
     return {};
@@ -349,7 +353,8 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         strip(n.args[i], var, first, count, *args[i]);
     }
     strips_used_ -= arity;
-    if (n.function == ElementOp::mul || n.function == ElementOp::add) {  // the loops that matter, without a decision inside
+    if (!n.low_product &&
+        (n.function == ElementOp::mul || n.function == ElementOp::add)) {  // the loops that matter, without a decision inside
         const Strip &a = *args[0], &b = *args[1];
         for (std::size_t i = 0; i < at(count); ++i) {
             const bool product = n.function == ElementOp::mul;
@@ -365,7 +370,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
     for (std::size_t i = 0; i < at(count); ++i) {
         Scalar a[3];
         for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
-        const Scalar r = settled(applied(*n.function, a));
+        const Scalar r = settled(n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a));
         out.value[i] = r.value;
         out.rounding[i] = r.rounding;
     }

@@ -53,6 +53,7 @@ private:
         std::vector<Index> indices;
         std::vector<int> args;                              // node numbers
         target::DType from{};                               // cast: the type of what it converts
+        bool low_product = false;                           // of 32-bit integers: its low bits, of which nothing is lost
         bool exact = false;                                 // cast: the value is what it makes of it, not up to rounding
         std::vector<int> free;                              // variables of a reduction that are bound outside it
         std::map<std::vector<std::int64_t>, Scalar> known;  // values of a reduction by those of `free`
@@ -80,7 +81,7 @@ private:
     std::vector<char> bound_;
     std::vector<Node> nodes_;
     std::map<const ir::TermNode*, int> numbers_;
-    std::set<const ir::TermNode*> decisive_;
+    std::set<const ir::TermNode*> decisive_, low_products_;
     int root_ = 0;
     std::int64_t operations_ = 0;
     std::vector<std::unique_ptr<Strip>> strips_;  // in use: the first `strips_used_`

@@ -14,8 +14,9 @@ std::uint64_t distance(std::int64_t from, std::int64_t to) { return static_cast<
 }  // namespace
 
 std::optional<std::int64_t> Machine::value(const Warp& w, const ir::Expr& e, const Stmt& s) {
+    if (e.kind() == ir::ExprKind::constant) return e->value;
     const Block& b = blocks_[static_cast<std::size_t>(w.block)];
-    return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>& args) -> std::optional<std::int64_t> {
+    auto leaf = [&](const ir::ExprNode& n, const std::vector<std::int64_t>& args) -> std::optional<std::int64_t> {
         switch (n.kind) {
             case ir::ExprKind::size: return sizes_[static_cast<std::size_t>(n.id)];
             case ir::ExprKind::var:
@@ -41,7 +42,8 @@ std::optional<std::int64_t> Machine::value(const Warp& w, const ir::Expr& e, con
             }
             default: return std::nullopt;
         }
-    });
+    };
+    return ir::evaluate(e, std::ref(leaf));  // by reference: a copy of the closure would be allocated for every expression
 }
 
 std::int64_t Machine::must(const Warp& w, const ir::Expr& e, const Stmt& s) {

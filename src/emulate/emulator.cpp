@@ -153,7 +153,7 @@ Outcome Machine::run() {
     if (options_.values && !k_.teams.empty()) run_team();
     else run_clusters();
     for (Block& b : blocks_) options_.cache->shadows.push_back(std::move(b.shadow));
-    return outcome_;
+    return std::move(outcome_);
 }
 
 void Machine::run_clusters() {

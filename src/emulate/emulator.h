@@ -180,6 +180,7 @@ struct DependenceSample {
     const ir::Stmt* write = nullptr;
     std::vector<std::pair<int, std::int64_t>> at_read, at_write;
     std::vector<std::int64_t> write_ends;
+    friend bool operator==(const DependenceSample&, const DependenceSample&) = default;
     friend bool operator<(const DependenceSample& a, const DependenceSample& b) {
         return std::tie(a.read, a.write, a.at_read, a.at_write, a.write_ends) <
                std::tie(b.read, b.write, b.at_read, b.at_write, b.write_ends);
@@ -202,8 +203,8 @@ struct Outcome {
     std::vector<Fault> faults;
     std::int64_t steps = 0;
     std::int64_t blocks = 0;
-    std::set<DependenceSample> dependences;  // skeleton runs only
-    CoverageMap coverage;                    // skeleton runs only
+    std::vector<DependenceSample> dependences;  // skeleton runs only; some may stand there twice
+    CoverageMap coverage;                       // skeleton runs only
     bool out_of_step =
         false;  // an iteration of Options::in_step waits for a later one, or leaves something on its way: shorter runs are not decided
     bool clean() const { return faults.empty(); }

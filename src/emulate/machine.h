@@ -8,6 +8,8 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "emulate/clock.h"
@@ -203,8 +205,24 @@ inline bool holds_a_copy(const ir::Distribution& dist, int thread) {
     return false;
 }
 
+// Which footprint: of a statement, of one of its operands, of a warp of its group (-1: alike for all), at an origin.
+struct FootprintKey {
+    const Stmt* stmt;
+    int warp, which;
+    std::vector<std::int64_t> origin;
+    bool operator==(const FootprintKey&) const = default;
+};
+struct FootprintHash {
+    std::size_t operator()(const FootprintKey& k) const {
+        std::size_t h = reinterpret_cast<std::size_t>(k.stmt) / alignof(Stmt) * 31 + static_cast<std::size_t>(k.warp * 4 + k.which);
+        for (std::int64_t i : k.origin) h = (h ^ h >> 29) * 0x9e3779b97f4a7c15u + static_cast<std::size_t>(i);
+        return h ^ h >> 32;
+    }
+};
+
 struct SkeletonCache {
-    std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints;
+    std::unordered_map<FootprintKey, Footprint, FootprintHash> footprints;
+    FootprintKey wanted;  // the one that is looked for, so that none is made for each search
     std::vector<FragmentTable> tables;
     std::map<const ir::CpAsync*, FragmentTable> copies;
     Places places;                // of shared memory, alike in all blocks; a Shadow of a skeleton run has one record each
@@ -434,7 +452,19 @@ private:
     std::optional<std::pair<int, const Stmt*>> early_;  // the same, where asynchronous work that ends that round may be under way
     std::optional<std::pair<int, const Stmt*>> uncounted_;  // a warp, and its arrival of count 0 that a phase may not wait for
     std::optional<std::pair<int, const Stmt*>> overrun_;    // a warp, and its wait that a phase may overtake
-    std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;  // by the numbers of their snapshots
+    struct SeenDependence {
+        const Stmt *read, *write;
+        std::uint32_t at_read, at_write;  // numbers of snapshots
+        bool operator==(const SeenDependence&) const = default;
+    };
+    struct SeenHash {
+        std::size_t operator()(const SeenDependence& d) const {
+            const std::size_t stmts = reinterpret_cast<std::size_t>(d.read) * 31 + reinterpret_cast<std::size_t>(d.write);
+            const std::size_t h = (stmts ^ (std::size_t{d.at_read} << 32 | d.at_write)) * 0x9e3779b97f4a7c15u;
+            return h ^ h >> 32;
+        }
+    };
+    std::unordered_set<SeenDependence, SeenHash> seen_dependences_;
     NamedBarrier cluster_barrier_;
     int actors_ = 0;
     std::mt19937_64 random_;

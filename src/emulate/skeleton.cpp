@@ -9,7 +9,12 @@ namespace tw::emulate {
 
 std::shared_ptr<SkeletonCache> make_skeleton_cache() { return std::make_shared<SkeletonCache>(); }
 
-namespace {}  // namespace
+namespace {
+
+// The operands that footprints are kept of. Those of a copy engine's box and of wgmma's B are the same for all warps.
+constexpr int of_move = 0, of_box = 1, of_b = 2, of_a = 3;
+
+}  // namespace
 
 // The widest granule that no two lanes of one statement share: the narrowest ordinary access decides.
 int Machine::choose_granule() const {
@@ -50,7 +55,11 @@ std::uint32_t Machine::snapshot_of(Warp& w) {
 
 const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
                                     const std::function<void(Footprint&)>& make) {
-    auto key = std::make_tuple(&s, warp_in_group(w), which, origin);
+    FootprintKey& key = options_.cache->wanted;
+    key.stmt = &s;
+    key.warp = which == of_box || which == of_b ? -1 : warp_in_group(w);
+    key.which = which;
+    key.origin = origin;
     auto& known = options_.cache->footprints;
     auto found = known.find(key);
     if (found == known.end()) {
@@ -60,7 +69,7 @@ const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vec
             for (auto& [lane, granule] : f.touches) lane = lane == no_lane ? no_lane : several_lanes;
         }
         options_.cache->places.settle(f);
-        found = known.emplace(std::move(key), std::move(f)).first;
+        found = known.emplace(key, std::move(f)).first;
     }
     options_.cache->places.follow(found->second);
     return found->second;
@@ -94,9 +103,9 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
             const bool as_before = cell.write.stmt == writer && cell.write.snapshot == written_at;  // neighbours mostly come from one write
             writer = cell.write.stmt, written_at = cell.write.snapshot;
             if (cell.write.stmt && !as_before &&
-                seen_dependences_.emplace(&s, cell.write.stmt, access.snapshot, cell.write.snapshot).second) {
+                seen_dependences_.insert({&s, cell.write.stmt, access.snapshot, cell.write.snapshot}).second) {
                 const Snapshot &at_read = snapshots_[access.snapshot], &at_write = snapshots_[cell.write.snapshot];
-                outcome_.dependences.insert({&s, cell.write.stmt, at_read.values, at_write.values, at_write.ends});
+                outcome_.dependences.push_back({&s, cell.write.stmt, at_read.values, at_write.values, at_write.ends});
             }
         }
         const Finding found = is_write ? shadow.write(at(place), access, k) : shadow.read(at(place), access, k);
@@ -125,17 +134,17 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
     const int block = block_of(w, view, s);
     if (block < 0) return;
     const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
-    const Footprint& f = footprint(w, s, origin, 0, [&](Footprint& out) {
+    const Footprint& f = footprint(w, s, origin, of_move, [&](Footprint& out) {
         const FragmentTable& table = tables_[at(id)];
         const int first = 32 * warp_in_group(w);
         const auto* load = std::get_if<ir::LoadShared>(&s.op);
         const auto* store = std::get_if<ir::StoreShared>(&s.op);
         const bool together =
             (load && load->matrix) || (store && store->matrix);  // ldmatrix and stmatrix: a lane's elements are moved for it by others
+        std::vector<int> c(buffer.dims.size());
         for (int t = first; t < first + 32 && t < table.threads; ++t) {
             if (is_write && holds_a_copy(k_.fragments[at(id)].dist, t)) continue;
             for (int v = 0; v < table.values; ++v) {
-                std::vector<int> c(buffer.dims.size());
                 for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
                 for (std::size_t i = 0; i < view.dims.size(); ++i) c[at(view.dims[i])] += table.at(t, v)[i];
                 for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
@@ -156,7 +165,7 @@ void Machine::skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, con
                            const Access& access) {
     const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
     const Warp& w = warps_[at(t.warp)];
-    const Footprint& f = footprint(w, *t.stmt, t.origin, 1, [&](Footprint& out) {
+    const Footprint& f = footprint(w, *t.stmt, t.origin, of_box, [&](Footprint& out) {
         const int size = target::bytes(buffer.dtype);
         const int base = ir::linear_address(buffer, std::vector<int>(t.origin.begin(), t.origin.end()));
         int bytes = size;
@@ -187,10 +196,10 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
             const int stride = std::max(1, granule_ / target::bytes(buffer.dtype));
             const int along_k = buffer.dims[at(view.dims[1])].strides[0] == 1 ? stride : 1;
             const int along_rows = along_k == 1 && buffer.dims[at(view.dims[0])].strides[0] == 1 ? stride : 1;
+            std::vector<int> c(buffer.dims.size());
             for (int r : rows()) {
                 if (r % along_rows != 0) continue;
                 for (int k = 0; k < depth; k += along_k) {
-                    std::vector<int> c(buffer.dims.size());
                     for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
                     c[at(view.dims[0])] += r;
                     c[at(view.dims[1])] += k;
@@ -202,13 +211,13 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
         });
         touch(w.block, f, false, a, t.at_issue, w, *t.stmt);
     };
-    read(op.b, t.b_origin, 2, [&] {
+    read(op.b, t.b_origin, of_b, [&] {
         std::vector<int> all(at(op.b.extents[0]));
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
         return all;
     });
     if (auto* view = std::get_if<ir::SharedView>(&op.a)) {
-        read(*view, t.a_origin, 3, [&] {  // the rows of this warp
+        read(*view, t.a_origin, of_a, [&] {  // the rows of this warp
             const FragmentTable& table = tables_[at(op.acc)];
             const int first = 32 * (w.index - t.group->first_warp);
             std::set<int> rows;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/product.h"
 #include "graph/window.h"
 
 namespace tw::graph {
@@ -388,6 +389,7 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
     }
     if (count > 128) return refused("a transposed convolution with more than 128 remainders of its strides");
     std::vector<KernelText> out;
+    bool packed = false;
     for (std::size_t i = 0; i < count; ++i) {
         std::vector<Residue> r(all.size());
         std::size_t rest = i;
@@ -399,7 +401,8 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
         const auto positions = phase.split();
         if (positions.empty()) return refused("what follows a convolution cuts its positions");
         Writer w(p, phase.group(), count == 1 ? name : fmt::format("{}_{}", name, i));
-        Dense(w, r, positions).write();
+        if (write_packed_phase(w, r, positions, i, !packed)) packed = true;
+        else Dense(w, r, positions).write();
         if (w.failed) return Unexpected<Problem>{w.problem};
         auto kernel = w.finish();
         if (!kernel) return Unexpected<Problem>{kernel.error()};

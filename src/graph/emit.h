@@ -15,14 +15,19 @@ struct Argument {
     std::int64_t offset = 0;  // elements before the first one
     std::string name, dtype;
     bool output = false, zeroed = false;
-    std::int64_t range = 0;  // of an index tensor: 0 <= element < range
+    std::int64_t range = 0;          // of an index tensor: 0 <= element < range
+    std::vector<std::string> texts;  // dimensions that are sizes of the kernel, not numbers; empty ones are numbers
+    std::string scratch;             // a buffer between the kernels of one group, not a primitive
+    Shape whole;                     // of scratch: what is allocated
 };
 
 struct KernelText {
     std::string name, text, family;
     std::vector<Argument> arguments;
-    std::vector<std::string> nodes;  // of the graph, that it computes
-    std::vector<int> cuts;           // primitives that could be stored, so that this becomes several kernels
+    std::vector<std::string> nodes;                           // of the graph, that it computes
+    std::vector<std::pair<std::string, std::int64_t>> sizes;  // a kernel for all sizes: its sizes and their values in this launch
+    std::vector<KernelText> before;                           // of the same group: they make its scratch
+    std::vector<int> cuts;                                    // primitives that could be stored, so that this becomes several kernels
 };
 
 // Most groups are one kernel; a strided transposed convolution is one for each remainder of its positions.

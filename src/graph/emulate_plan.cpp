@@ -57,9 +57,14 @@ Result<std::vector<std::vector<double>>> emulate(const Graph& graph, const Gener
             else if (a.zeroed) std::fill(tensors.back().bytes.begin(), tensors.back().bytes.end(), std::uint8_t{0});
             else std::fill(tensors.back().bytes.begin(), tensors.back().bytes.end(), emulate::poison_of(*dtype));
         }
-        const auto outcome = emulate::run(*found, {}, {}, tensors, emulate::Options{});
+        std::vector<std::int64_t> sizes;
+        for (const std::string& size : found->sizes)
+            for (const auto& [name, value] : k.sizes)
+                if (name == size) sizes.push_back(value);
+        const auto outcome = emulate::run(*found, sizes, {}, tensors, emulate::Options{});
         if (!outcome.clean()) return Unexpected<Problem>{of(k.name, "fails on the emulator: " + outcome.faults[0].message)};
-        copy_view(k.arguments.back(), buffers[names.back().at("buffer").get<std::string>()], tensors.back(), true);
+        for (std::size_t i = 0; i < k.arguments.size(); ++i)
+            if (k.arguments[i].output) copy_view(k.arguments[i], buffers[names.at(i).at("buffer").get<std::string>()], tensors[i], true);
     }
     std::vector<std::vector<double>> out;
     for (const auto& o : generated.plan.at("outputs")) out.push_back(buffers.at(o.at("buffer").get<std::string>()));

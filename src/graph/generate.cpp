@@ -1,6 +1,7 @@
 #include "graph/generate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -24,17 +25,21 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
     for (std::size_t n = 0; n < graph.nodes.size(); ++n)
         if (p.leaves[n] >= 0) name[p.leaves[n]] = graph.nodes[n].name;
     for (const KernelText& k : kernels) {
+        for (const Argument& a : k.arguments)
+            if (!a.scratch.empty()) buffers[a.scratch] = {{"shape", a.whole}, {"dtype", a.dtype}};
         const Argument& out = k.arguments.back();
+        if (!out.scratch.empty()) continue;
         const Primitive& v = p.list[static_cast<std::size_t>(out.primitive)];
         name[out.primitive] = "%" + std::to_string(out.primitive);
         buffers[name[out.primitive]] = {{"shape", v.shape}, {"dtype", v.dtype}};
     }
+    const auto buffer_of = [&](const Argument& a) { return a.scratch.empty() ? name.at(a.primitive) : a.scratch; };
     json launches = json::array();
     for (const KernelText& k : kernels) {
         json arguments = json::array();
         for (const Argument& a : k.arguments)
             arguments.push_back(
-                {{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"offset", a.offset}, {"output", a.output}});
+                {{"buffer", buffer_of(a)}, {"shape", a.dims}, {"strides", a.strides}, {"offset", a.offset}, {"output", a.output}});
         launches.push_back({{"kernel", k.name}, {"arguments", arguments}, {"family", k.family}, {"nodes", k.nodes}});
     }
     json outputs = json::array(), inputs = json::array(), parameters = json::array();
@@ -83,6 +88,7 @@ std::vector<int> cuts_of(const Primitives& p, const Group& g) {
 Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
+    primitives->large = precision.large;
     stored.merge(epilogues(*primitives));
     for (std::size_t round = 0; round <= primitives->list.size(); ++round) {
         auto groups = cut(*primitives, stored);
@@ -99,6 +105,11 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
                 again = true;
             } else {
                 for (KernelText& k : *written) {
+                    for (KernelText& before : k.before) {
+                        before.cuts = cuts_of(*primitives, g);
+                        out.kernels.push_back(std::move(before));
+                    }
+                    k.before.clear();
                     k.cuts = cuts_of(*primitives, g);
                     out.kernels.push_back(std::move(k));
                 }
@@ -109,6 +120,10 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
             "\"\"\"Generated from the graph {}: {} kernels, in the order of their launches.\"\"\"\nimport tilewright as tw\nfrom "
             "tilewright import bf16, f16, f32, i32, i64, tf32\n",
             graph.name, out.kernels.size());
+        std::set<std::string> sizes;
+        for (const KernelText& k : out.kernels)
+            for (const auto& [name, value] : k.sizes) sizes.insert(name);
+        if (!sizes.empty()) out.source += fmt::format("\n{} = tw.sizes(\"{}\")\n", fmt::join(sizes, ", "), fmt::join(sizes, " "));
         for (const KernelText& k : out.kernels) out.source += "\n\n" + k.text;
         out.plan = plan_of(graph, *primitives, out.kernels);
         return out;

@@ -41,11 +41,15 @@ struct Primitives {
     std::vector<Primitive> list;
     std::vector<int> outputs;  // of list, one for each output of the graph
     std::vector<int> leaves;   // of list, by node of the graph (-1: not used)
+    // From so many multiplications on, operands of products and convolutions are brought into the form that the matrix unit takes, by
+    // kernels of their own: below, those cost more than they save.
+    std::int64_t large = std::int64_t{1} << 29;
 };
 
 struct Precision {
-    bool conv_tf32 = true;     // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
-    bool matmul_tf32 = false;  // products too
+    bool conv_tf32 = true;                       // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
+    bool matmul_tf32 = false;                    // products too
+    std::int64_t large = std::int64_t{1} << 29;  // Primitives::large
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);

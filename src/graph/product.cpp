@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/product.h"
 #include "graph/window.h"
 
 namespace tw::graph {
@@ -22,7 +23,14 @@ public:
 
     void write() {
         w_.family = conv_ ? (v_.window.transposed ? "transposed convolution" : "convolution") : "product";
-        if (!arrange()) return;
+        ProductAxes axes;
+        if (!arrange_product(w_, axes)) return;
+        if (conv_ ? write_packed_conv(w_, axes) : write_split_product(w_, axes)) return;
+        m_ = axes.m;
+        n_ = axes.n;
+        outer_ = axes.outer;
+        index_ = axes.index;
+        name_ = axes.name;
         choose();
         describe();
         if (w_.failed) return;
@@ -34,35 +42,6 @@ public:
     bool split() const { return parts_ > 1; }
 
 private:
-    // One atom for the rows of the result and one for its columns.
-    bool arrange() {
-        const auto& axes = g_.axes.at(g_.anchor);
-        std::set<int> ends;
-        for (const auto& axis : axes)
-            if (!axis.empty()) ends.insert({axis.back(), atom_before(g_, axis.front())});
-        join_atoms(g_, ends);
-        const std::size_t n = axes.size();
-        if (axes[n - 1].size() != 1 || axes[n - 2].size() != 1) {
-            w_.fail("what follows a product cuts its rows or columns", g_.root == g_.anchor ? -1 : g_.anchor);
-            return false;
-        }
-        m_ = axes[n - 2][0];
-        n_ = axes[n - 1][0];
-        for (std::size_t d = 0; d + 2 < n; ++d) {
-            std::string index = "0", name = "0";
-            for (const int a : axes[d]) {
-                const std::string own = fmt::format("b{}", outer_.size());
-                outer_.push_back({own, g_.size.at(a)});
-                w_.at[a] = own;
-                index = index == "0" ? own : fmt::format("({} * {} + {})", index, g_.size.at(a), own);
-                name = name == "0" ? w_.index_of(a) : fmt::format("({} * {} + {})", name, g_.size.at(a), w_.index_of(a));
-            }
-            index_.push_back(index);
-            name_.push_back(name);
-        }
-        return true;
-    }
-
     void choose() {
         const std::int64_t m = g_.size.at(m_), n = g_.size.at(n_);
         const Shape& a = w_.prim(v_.in[0]).shape;

@@ -96,13 +96,19 @@ private:
         split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && w_.prim(reductions_[0].first).fn == "sum" &&
                  !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 && linear_above();
         std::int64_t wide = 0, rows = 1;
+        bool again = false;
         if (g_.reduced.empty()) {
-            wide = std::min<std::int64_t>(power_of_two(extent), n == 1 ? 2048 : 1024);
-            if (n > 1) rows = std::min(std::max<std::int64_t>(1, 2048 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
+            // A vector of 16 bytes a thread, as many blocks as fit: kernels/activations.py was measured so.
+            wide = std::min<std::int64_t>(power_of_two(extent), 1024);
+            if (n > 1) rows = std::min(std::max<std::int64_t>(1, 1024 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
+            if (g_.members.size() <= 6 && wide * rows == 1024) w_.blocks_per_sm = 8;
         } else if (folded) {
             const bool alone = g_.reduced.size() == 1;
             held_ = alone && extent <= 8192 && !split_;
             wide = held_ ? std::max<std::int64_t>(32, power_of_two(extent)) : std::min<std::int64_t>(power_of_two(extent), 2048);
+            // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
+            again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
+            if (again) wide = 8192;
             const bool row = n > 1 && !g_.reduced.contains(g_.order[n - 2]) && !picks() && !split_;
             if (held_ && row) rows = std::min(std::max<std::int64_t>(1, 4096 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
         } else {
@@ -120,6 +126,10 @@ private:
                 }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
+        if (again) {
+            w_.threads = 1024;
+            w_.blocks_per_sm = 1;
+        }
         place_axes(inner, wide, rows, grid);
     }
 

@@ -72,6 +72,11 @@ void Writer::grid(std::vector<GridAxis> axes) {
     }
 }
 
+std::string Writer::extent_text(int atom) const {
+    const auto found = symbol.find(atom);
+    return found != symbol.end() ? found->second : std::to_string(g.size.at(atom));
+}
+
 std::string Writer::index_of(int atom) const {
     if (const auto found = rename.find(atom); found != rename.end()) return found->second;
     for (std::size_t i = 0; i < g.order.size(); ++i)
@@ -99,6 +104,7 @@ std::string Writer::parameter(const Read& read, const std::string& dtype, std::i
     for (const Place& place : read.places) {
         a.dims.push_back(place.extent);
         a.strides.push_back(place.stride);
+        if (!symbol.empty()) a.texts.push_back(symbol.contains(place.atom) ? symbol.at(place.atom) : "");
     }
     return operand(a);
 }
@@ -153,7 +159,7 @@ std::string Writer::load(const Read& read, const std::string& name, const std::s
     bool inside = true;
     for (const Place& place : read.places)
         for (const TileAxis& t : tile)
-            if (t.atom == place.atom && g.size.at(t.atom) % t.extent != 0) inside = false;
+            if (t.atom == place.atom && (symbol.contains(t.atom) || g.size.at(t.atom) % t.extent != 0)) inside = false;
     // An axis that is cut off inside a larger tensor must not read its neighbours as if they were its own; what is read there is never
     // stored.
     const bool number = axes_of(read) == 0;
@@ -186,8 +192,8 @@ std::string Writer::as_tile(const Value& v) {
 std::string Writer::mask(int axis) {
     const TileAxis& t = tile[static_cast<std::size_t>(axis)];
     const std::int64_t n = g.size.at(t.atom);
-    if (n % t.extent == 0) return "";
-    std::string text = fmt::format("(tw.arange({}) + {} < {})", t.extent, t.start, n);
+    if (n % t.extent == 0 && !symbol.contains(t.atom)) return "";
+    std::string text = fmt::format("(tw.arange({}) + {} < {})", t.extent, t.start, extent_text(t.atom));
     if (tile.size() == 2) text += axis == 0 ? "[:, None]" : "[None, :]";
     return text;
 }
@@ -383,7 +389,7 @@ std::string Writer::equation_of(int id) {
         const auto& axes = g.axes.at(v.in[0]);
         for (auto d = v.axes.rbegin(); d != v.axes.rend(); ++d)
             for (auto a = axes[static_cast<std::size_t>(*d)].rbegin(); a != axes[static_cast<std::size_t>(*d)].rend(); ++a)
-                text = fmt::format("{}({} in 0:{}, {})", v.fn, index_of(*a), g.size.at(*a), text);
+                text = fmt::format("{}({} in 0:{}, {})", v.fn, index_of(*a), extent_text(*a), text);
     } else if (v.kind == Kind::pick) {
         const Read& from = g.picks.at(id);
         const Read& which = g.reads.at(v.in[1]);
@@ -400,7 +406,7 @@ std::string Writer::equation_of(int id) {
     if (!plain && (fold || member_users(id) > 1)) {
         std::string left;
         for (const auto& axis : g.axes.at(id))
-            for (const int a : axis) left += fmt::format("{}{} in 0:{}", left.empty() ? "" : ", ", index_of(a), g.size.at(a));
+            for (const int a : axis) left += fmt::format("{}{} in 0:{}", left.empty() ? "" : ", ", index_of(a), extent_text(a));
         std::string name = fmt::format("t{}", id), use = name;
         if (!left.empty()) {
             name += "[" + left + "]";
@@ -423,6 +429,29 @@ std::string Writer::left_side() const {
     return out.empty() ? "Y" : "Y[" + out + "]";
 }
 
+std::string parameter_list(const std::vector<Argument>& arguments) {
+    std::string parameters;
+    for (const Argument& a : arguments) {
+        std::string dims, strides;
+        std::int64_t next = 1;
+        bool rows = true;
+        for (std::size_t d = a.dims.size(); d-- > 0;) {
+            rows = rows && (a.dims[d] == 1 || a.strides[d] == next);
+            next *= a.dims[d];
+        }
+        for (std::size_t d = 0; d < a.dims.size(); ++d) {
+            dims += ", " + (d < a.texts.size() && !a.texts[d].empty() ? a.texts[d] : std::to_string(a.dims[d]));
+            strides += (d ? ", " : "") + std::to_string(a.strides[d]);
+        }
+        if (!rows) dims += fmt::format(", strides=({}{})", strides, a.dims.size() == 1 ? "," : "");
+        if (a.range > 0) dims += fmt::format(", range={}", a.range);
+        if (a.zeroed) dims += ", zeroed=True";
+        parameters +=
+            fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", a.name, a.dtype == "bool" ? "tw.bool" : a.dtype, dims);
+    }
+    return parameters;
+}
+
 Result<KernelText> Writer::finish(bool zeroed) {
     std::string equation = equation_of(g.root);
     const std::string& type = prim(g.root).dtype;
@@ -439,33 +468,19 @@ Result<KernelText> Writer::finish(bool zeroed) {
     for (const Place& place : g.output.places) {
         out.dims.push_back(place.extent);
         out.strides.push_back(place.stride);
+        if (!symbol.empty()) out.texts.push_back(symbol.contains(place.atom) ? symbol.at(place.atom) : "");
     }
     KernelText k;
     k.name = name_;
     k.family = family;
     k.arguments = arguments_;
     k.arguments.push_back(out);
-    std::string parameters;
-    for (const Argument& a : k.arguments) {
-        std::string dims, strides;
-        std::int64_t next = 1;
-        bool rows = true;
-        for (std::size_t d = a.dims.size(); d-- > 0;) {
-            rows = rows && (a.dims[d] == 1 || a.strides[d] == next);
-            next *= a.dims[d];
-        }
-        for (std::size_t d = 0; d < a.dims.size(); ++d) {
-            dims += ", " + std::to_string(a.dims[d]);
-            strides += (d ? ", " : "") + std::to_string(a.strides[d]);
-        }
-        if (!rows) dims += fmt::format(", strides=({}{})", strides, a.dims.size() == 1 ? "," : "");
-        if (a.range > 0) dims += fmt::format(", range={}", a.range);
-        if (a.zeroed) dims += ", zeroed=True";
-        parameters +=
-            fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", a.name, a.dtype == "bool" ? "tw.bool" : a.dtype, dims);
-    }
-    k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
-                         lets_, left_side(), equation, name_, parameters, body_);
+    k.sizes = sizes;
+    k.before = before;
+    const std::string parameters = parameter_list(k.arguments);
+    const std::string resident = blocks_per_sm > 0 ? fmt::format(", blocks_per_sm={}", blocks_per_sm) : "";
+    k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}{}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
+                         resident, lets_, left_side(), equation, name_, parameters, body_);
     for (const int m : g.members) {
         const std::string& from = prim(m).from;
         if (std::find(k.nodes.begin(), k.nodes.end(), from) == k.nodes.end()) k.nodes.push_back(from);

@@ -11,6 +11,7 @@ namespace tw::graph {
 
 std::string real_text(double value, bool kernel);  // a literal of kernels, or of `computes`
 std::int64_t power_of_two(std::int64_t n);         // at least n
+std::string parameter_list(const std::vector<Argument>& arguments);
 
 // An axis of the tile: it covers `extent` indices of an atom from `start` on.
 struct TileAxis {
@@ -39,13 +40,21 @@ public:
     Group& g;
     std::vector<TileAxis> tile;
     std::map<int, std::string> at;  // atoms with one index at a time: its expression
-    int threads = 256;
+    int threads = 256, blocks_per_sm = 0;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
     bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
     Problem problem;
     bool failed = false;
+    // A kernel with roles is proved for all sizes: its runs then have the sizes that the proof chooses. Atoms with a name have a size.
+    std::map<int, std::string> symbol;
+    std::vector<std::pair<std::string, std::int64_t>> sizes;
+    std::vector<KernelText> before;
+    std::string extent_text(int atom) const;
+    void add_argument(Argument a) { arguments_.push_back(std::move(a)); }
+    const std::string& name() const { return name_; }
+    const std::string& body() const { return body_; }
 
     const Primitive& prim(int id) const { return p.list[static_cast<std::size_t>(id)]; }
     void fail(std::string what, int store = -1);
@@ -54,6 +63,8 @@ public:
     void line(const std::string& text) { body_ += std::string(4 * static_cast<std::size_t>(depth_), ' ') + text + "\n"; }
     void open(const std::string& text);
     void close();
+    void begin_scope() { cache_.push_back(cache_.back()); }  // values are forgotten at its end
+    void end_scope() { cache_.pop_back(); }
     std::string fresh(const std::string& stem) { return stem + std::to_string(next_++); }
     void grid(std::vector<GridAxis> axes);
 

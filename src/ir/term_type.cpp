@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <set>
 
 namespace tw::ir {
@@ -53,6 +55,41 @@ void find_decisions(const Term& t, std::set<const TermNode*>& seen, std::set<con
 }
 
 }  // namespace
+
+namespace {
+
+struct LowBits {
+    const std::function<target::DType(int)>& tensor;
+    std::set<std::pair<const TermNode*, bool>> seen;
+    std::set<const TermNode*> low, whole;  // products by what is asked of them
+
+    bool is_integer(const Term& t) const { return !target::info(type_of(t, tensor)).is_float; }
+    static bool narrow(target::DType t) { return !target::info(t).is_float && t != target::DType::Bool && target::bits(t) <= 32; }
+
+    void look(const Term& t, bool low_only) {
+        if (!seen.emplace(t.get(), low_only).second) return;
+        if (t->kind == TermKind::apply && t->name == "mul") (low_only ? low : whole).insert(t.get());
+        const bool ring = t->kind == TermKind::apply ? t->name == "add" || t->name == "sub" || t->name == "mul" || t->name == "neg"
+                                                     : t->kind == TermKind::reduce && t->name == "sum";
+        const bool cut = t->kind == TermKind::cast && narrow(t->dtype);
+        for (const Term& a : t->args) look(a, is_integer(a) && (cut || (ring && low_only)));
+    }
+};
+
+}  // namespace
+
+std::set<const TermNode*> low_products(const Term& t, target::DType output, const std::function<target::DType(int)>& tensor) {
+    LowBits all{tensor, {}, {}, {}};
+    all.look(t, LowBits::narrow(output) && all.is_integer(t));
+    std::set<const TermNode*> result;
+    std::set_difference(all.low.begin(), all.low.end(), all.whole.begin(), all.whole.end(), std::inserter(result, result.end()));
+    return result;
+}
+
+double low_product(double a, double b) {
+    const auto low = [](double x) { return static_cast<std::uint32_t>(static_cast<std::int64_t>(x)); };
+    return static_cast<double>(low(a) * low(b));
+}
 
 std::set<const TermNode*> decisive_terms(const Term& t) {
     std::set<const TermNode*> seen, marked;

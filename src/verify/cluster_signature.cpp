@@ -71,6 +71,47 @@ bool ClusterSignature::closed(const Expr& e, std::set<int>& instances) const {
     return look(e, 0);
 }
 
+// A variable with one definition stands for it, whenever it was executed: what the definition's loop variable was then is the same in
+// two clusters that did the same so far.
+std::optional<ClusterSignature::Linear> ClusterSignature::linear(const Expr& e, int depth) const {
+    std::set<int> instances;
+    if (closed(e, instances)) return instances.empty() ? std::optional<Linear>(Linear{-1, 0, e}) : std::nullopt;
+    if (depth > deepest_definition) return std::nullopt;
+    if (e.kind() == ExprKind::var) {
+        const std::size_t v = at(e->id);
+        if (looped_[v]) return assigned_[v].empty() ? std::optional<Linear>(Linear{e->id, 1, Expr(0)}) : std::nullopt;
+        return assigned_[v].size() == 1 ? linear(assigned_[v][0], depth + 1) : std::nullopt;
+    }
+    if (e.kind() != ExprKind::add && e.kind() != ExprKind::sub && e.kind() != ExprKind::mul) return std::nullopt;
+    auto a = linear(e->args[0], depth), b = linear(e->args[1], depth);
+    if (!a || !b) return std::nullopt;
+    if (e.kind() == ExprKind::mul) {
+        if (a->rest.as_constant() && a->variable < 0) std::swap(a, b);
+        const auto c = b->rest.as_constant();
+        std::int64_t factor = 0;
+        if (b->variable >= 0 || !c || __builtin_mul_overflow(a->factor, *c, &factor)) return std::nullopt;
+        return Linear{factor == 0 ? -1 : a->variable, factor, a->rest * Expr(*c)};
+    }
+    if (a->variable >= 0 && b->variable >= 0 && a->variable != b->variable) return std::nullopt;
+    const bool minus = e.kind() == ExprKind::sub;
+    std::int64_t factor = 0;
+    if (minus ? __builtin_sub_overflow(a->factor, b->factor, &factor) : __builtin_add_overflow(a->factor, b->factor, &factor))
+        return std::nullopt;
+    return Linear{factor == 0 ? -1 : std::max(a->variable, b->variable), factor, minus ? a->rest - b->rest : a->rest + b->rest};
+}
+
+// The block-wide number that decides, with a loop variable, how a comparison goes.
+std::optional<Expr> ClusterSignature::threshold(const Expr& e, std::vector<int>& open) const {
+    if (e.kind() != ExprKind::lt && e.kind() != ExprKind::le) return std::nullopt;
+    auto less = linear(e->args[0], 0), more = linear(e->args[1], 0);
+    if (!less || !more || (less->variable >= 0) == (more->variable >= 0)) return std::nullopt;
+    const Linear& side = less->variable >= 0 ? *less : *more;
+    if (side.factor < -(1 << 30) || side.factor > 1 << 30) return std::nullopt;
+    open.push_back(side.variable);
+    const Expr rest = more->rest - less->rest - Expr(e.kind() == ExprKind::lt ? 1 : 0);  // more - less >= 0 or > 0
+    return rest / Expr(side.factor < 0 ? -side.factor : side.factor);
+}
+
 void ClusterSignature::cut(const Expr& e, std::vector<int>& open) {
     if (e.as_constant() || e.kind() == ExprKind::cluster_rank) return;
     std::set<int> instances;
@@ -78,6 +119,11 @@ void ClusterSignature::cut(const Expr& e, std::vector<int>& open) {
         if (e.kind() == ExprKind::var && !instances.empty() && *instances.begin() == e->id) return;  // every run has all instances
         if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return ir::same(p.expression, e); })) return;
         parts_.push_back({e, instances.empty() ? -1 : *instances.begin(), instances.empty() ? 1 : instances_[at(*instances.begin())]});
+        return;
+    }
+    if (const auto where = threshold(e, open)) {
+        if (std::none_of(parts_.begin(), parts_.end(), [&](const Part& p) { return ir::same(p.expression, *where); }))
+            parts_.push_back({*where, -1, 1});
         return;
     }
     if (e.kind() == ExprKind::var) open.push_back(e->id);

@@ -3,12 +3,14 @@
 // What a skeleton run does hangs on the values of the expressions that it evaluates: trip counts, conditions, slots, parities, byte
 // counts, places in shared memory, and the variables that these are made of. Each is cut into its largest parts that have one value
 // for a whole block (sizes, block indices, the grid, the number of a role's instance) and what lies around them (loop variables,
-// counters). The values of those parts are the signature. Two clusters with the same signature, of one launch or of two, evaluate
-// every expression to the same value at every step: they have the same events, the same dependences and the same faults.
+// counters). Of a comparison that is linear in one loop variable only where it changes counts: `c * i + rest >= 0` hangs on i and on
+// the quotient `rest // |c|`. The values of those parts are the signature. Two clusters with the same signature, of one launch or of two,
+// evaluate every expression to the same value at every step: they have the same events, the same dependences and the same faults.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -32,6 +34,14 @@ private:
         int instance_var = -1, instances = 1;  // evaluated for each
     };
     bool closed(const ir::Expr& e, std::set<int>& instances) const;
+    // factor * variable + rest, the variable that of a loop, the rest with one value for a block
+    struct Linear {
+        int variable = -1;
+        std::int64_t factor = 0;
+        ir::Expr rest;
+    };
+    std::optional<Linear> linear(const ir::Expr& e, int depth) const;
+    std::optional<ir::Expr> threshold(const ir::Expr& comparison, std::vector<int>& open) const;
     void cut(const ir::Expr& e, std::vector<int>& open);  // `open`: the variables around the parts
 
     const ir::Kernel& k_;

@@ -301,8 +301,9 @@ std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
     const auto choices = choices_of(k, demands, false);
     const std::vector<SizeUse> use = uses_of(k);
     std::vector<std::int64_t> sizes(k.sizes.size());
-    // Sizes that are not cut into tiles had their long loops among the first instances; here they would only multiply the blocks.
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i].values[matters[i] && !use[i].tiles.empty() ? 3 : 1];
+    // Sizes that are not cut into tiles had their long loops among the first instances; here they would only multiply the blocks. Where
+    // that is not enough, a loop that steers nothing (it begins at its second tile, say) has yet to be entered: then all that are cut grow.
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i].values[(matters[i] || round > 1) && !use[i].tiles.empty() ? 3 : 1];
     auto fit = admitted(k, sizes);
     if (!fit) return {};
     return {{*fit, 1, instance_text(k, *fit)}};

@@ -366,7 +366,7 @@ std::optional<Poly> Flow::end_in_tile_loop(const Poly& p) {
     Poly q;
     for (const auto& [monomial, coefficient] : end->terms) {
         if (coefficient % factor != 0) return std::nullopt;
-        std::vector<Atom> rest = monomial;
+        Monomial rest = monomial;
         for (Atom a : divisor) {
             auto it = std::find(rest.begin(), rest.end(), a);
             if (it == rest.end()) return std::nullopt;

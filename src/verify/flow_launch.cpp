@@ -2,6 +2,7 @@
 #include "ir/promise.h"
 #include "verify/flow_engine.h"
 #include "verify/needed_sizes.h"
+#include "verify/residual.h"
 
 namespace tw::verify::detail {
 
@@ -32,6 +33,7 @@ FlowResult Flow::run() {
         rank_ = ints_.symbol("cluster_rank of two axes", 0, cluster_size() - 1);
     }
     State state;
+    values_.rests = states_rounding_error(k_.computes);
     for (int size : sizes_needed(k_.computes, k_.tensors)) values_.sizes.insert(size_atoms_[at(size)]);
     for (const ir::Tensor& t : k_.tensors) {
         values_.tensor_types.push_back(t.dtype);

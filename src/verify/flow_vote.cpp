@@ -8,7 +8,8 @@ namespace tw::verify::detail {
 
 namespace {
 
-// A value that was voted on, so that it is known again in what the branch makes of it.
+// A value that was voted on, with what it was compared with at its own place, so that both are known again in what the branch makes of it:
+// an element of another place was compared with another value.
 constexpr const char* voted = "voted";
 
 }  // namespace
@@ -19,7 +20,7 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
         const ValueNode& n = values_.node(e);
         if (n.kind == ValueNode::Kind::where) return only_voted(n.args[0]) && only_voted(n.args[1]);
         if (n.kind == ValueNode::Kind::reduce) return (n.name == "max" || n.name == "min") && only_voted(n.args[0]);
-        return n.kind == ValueNode::Kind::function && n.name == voted;
+        return n.kind == ValueNode::Kind::function && n.name == voted && n.args[1] == y;
     };
     const ValueNode n = values_.node(v);
     auto inside = [&](Value a) { return where_none(a, name, y); };
@@ -68,7 +69,7 @@ void Flow::run_vote(const ir::If& i, State& s) {
     if (compares) {
         for (auto& [id, v] : none.fragments) {
             if (ir::same_map(k_.fragments[at(id)].dist, k_.fragments[at(i.vote)].dist) && values_.simplified(v) == test.args[0])
-                v = values_.apply(voted, {test.args[0]});
+                v = values_.apply(voted, {test.args[0], test.args[1]});
         }
         const bool recording = recording_;
         recording_ = false;

@@ -72,6 +72,7 @@ namespace {
 // a + factor * b, by merging.
 Poly combined(const Poly& a, const Poly& b, std::int64_t factor) {
     Poly r;
+    r.terms.reserve(a.terms.size() + b.terms.size());
     auto x = a.terms.begin(), y = b.terms.begin();
     while (x != a.terms.end() || y != b.terms.end()) {
         if (y == b.terms.end() || (x != a.terms.end() && x->first < y->first)) {
@@ -98,8 +99,8 @@ Poly operator*(const Poly& a, const Poly& b) {
     Poly r;
     for (const auto& [m, k] : a.terms) {
         for (const auto& [n, l] : b.terms) {
-            std::vector<Atom> both = m;
-            both.insert(both.end(), n.begin(), n.end());
+            Monomial both = m;
+            both.append(n.begin(), n.end());
             std::sort(both.begin(), both.end());
             auto [it, fresh] = r.terms.emplace(std::move(both), times(k, l));
             if (!fresh && (it->second = plus(it->second, times(k, l))) == 0) r.terms.erase(it);
@@ -231,7 +232,7 @@ std::optional<Poly> divided(const Poly& a, const Poly& b) {
     const auto& [factors, coefficient] = *b.terms.begin();
     Poly result;
     for (const auto& [m, k] : a.terms) {
-        std::vector<Atom> rest;
+        Monomial rest;
         std::set_difference(m.begin(), m.end(), factors.begin(), factors.end(), std::back_inserter(rest));
         if (k % coefficient != 0 || rest.size() + factors.size() != m.size()) return std::nullopt;
         result.terms[rest] = k / coefficient;

@@ -16,15 +16,17 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/small_vector.h"
 #include "ir/expr.h"
 #include "verify/obligation.h"
 
 namespace tw::verify {
 
 using Atom = int;
+using Monomial = SmallVector<Atom, 4>;  // its atoms, sorted
 
 struct Poly {
-    FlatMap<std::vector<Atom>, std::int64_t> terms;  // sorted atoms of a monomial -> coefficient, never 0; {} is the constant
+    FlatMap<Monomial, std::int64_t> terms;  // coefficients, never 0; {} is the constant
 
     Poly() = default;
     Poly(std::int64_t c) {

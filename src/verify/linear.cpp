@@ -113,7 +113,7 @@ public:
 
 private:
     // The unknown of a monomial; what is known of its atoms comes with it.
-    std::size_t unknown(const std::vector<Atom>& monomial) {
+    std::size_t unknown(const Monomial& monomial) {
         const auto [it, fresh] = unknowns_.emplace(monomial, unknowns_.size());
         if (it->second >= most_unknowns) {  // also where it was met before: rows have no place for it
             too_large_ = true;
@@ -244,7 +244,7 @@ private:
     }
 
     const Integers& ints_;
-    std::map<std::vector<Atom>, std::size_t> unknowns_;
+    std::map<Monomial, std::size_t> unknowns_;
     std::vector<Row> rows_;
     std::vector<std::vector<std::vector<Row>>> alternatives_;  // of each, one case holds; a case is its rows
     int cases_ = 0, exclusions_ = 0;

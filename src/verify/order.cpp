@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <tuple>
+#include <unordered_set>
 
 #include "base/processor_time.h"
 #include "emulate/trial.h"
@@ -123,11 +125,25 @@ void fit_split(const ir::Kernel& k, const Samples& list, std::vector<Dependence>
     result.push_back(std::move(whole));
 }
 
-std::vector<Dependence> fit(const ir::Kernel& k, const std::set<emulate::DependenceSample>& samples) {
+struct SampleHash {
+    std::size_t operator()(const emulate::DependenceSample& s) const {
+        std::size_t h = reinterpret_cast<std::size_t>(s.read) * 31 + reinterpret_cast<std::size_t>(s.write);
+        auto take = [&](std::int64_t v) { h = (h ^ h >> 29) * 0x9e3779b97f4a7c15u + static_cast<std::size_t>(v); };
+        for (const auto& [variable, value] : s.at_read) take(value);
+        for (const auto& [variable, value] : s.at_write) take(value);
+        return h ^ h >> 32;
+    }
+};
+using SampleSet = std::unordered_set<emulate::DependenceSample, SampleHash>;
+
+std::vector<Dependence> fit(const ir::Kernel& k, const SampleSet& samples) {
     std::map<std::pair<const ir::Stmt*, const ir::Stmt*>, Samples> pairs;
     for (const auto& s : samples) pairs[{s.read, s.write}].push_back(&s);
     std::vector<Dependence> result;
-    for (const auto& [key, list] : pairs) fit_split(k, list, result);
+    for (auto& [key, list] : pairs) {
+        std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return *a < *b; });
+        fit_split(k, list, result);
+    }
     return result;
 }
 
@@ -210,13 +226,14 @@ OrderResult check_order(const ir::Kernel& k) {
     const double start = processor_milliseconds();
     Cutoff cut = cutoff(k);
     std::string& obstacle = cut.obstacle;
-    std::set<emulate::DependenceSample> samples;
+    SampleSet samples;
     emulate::CoverageMap coverage;
     auto cache = emulate::make_skeleton_cache();
     // Lanes are told apart only where the proof needs it: few kernels let a lane read without a barrier what it wrote itself.
     bool whole_warps = true;
     const ClusterSignature signature(k);
-    std::set<std::vector<std::int64_t>> ran;  // signatures of clusters, with the conditions forced as they are now
+    std::set<std::vector<std::int64_t>> ran;                         // signatures of clusters, with the conditions forced as they are now
+    std::set<std::tuple<std::vector<std::int64_t>, int, int>> done;  // whole instances, likewise: sizes, resident blocks, contents
     // One run; what it finds goes to `result`, `samples` and `coverage`.
     const bool trace = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;  // says what each instance costs
     std::int64_t steps = 0;
@@ -226,6 +243,7 @@ OrderResult check_order(const ir::Kernel& k) {
             if (obstacle.empty()) obstacle = "the instances that decide the order of events take too long to run";
             return;
         }
+        if (!any_trips && !done.emplace(instance.sizes, instance.resident_blocks, contents).second) return;
         std::vector<emulate::TensorData> tensors = emulate::index_contents(k, instance.sizes, static_cast<emulate::Spread>(contents), 1);
         for (const ir::Tensor& t : k.tensors) {
             const auto none = emulate::without_memory(t, instance.sizes);
@@ -282,7 +300,7 @@ OrderResult check_order(const ir::Kernel& k) {
         if (trace)
             std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
         result.instances += any_cluster;
-        samples.merge(outcome.dependences);
+        for (emulate::DependenceSample& s : outcome.dependences) samples.insert(std::move(s));
         for (const auto& [stmt, c] : outcome.coverage) coverage[stmt].join(c);
         if (outcome.clean()) return;
         result.faults = std::move(outcome.faults);
@@ -311,6 +329,7 @@ OrderResult check_order(const ir::Kernel& k) {
             obstacle = "the trip count of a loop changes with the loop around it, whose iterations wait for later ones";
         cut = cutoff(k, false);
         ran.clear();
+        done.clear();
         run_all(cut.instances, {});
     }
     for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop");
@@ -328,6 +347,7 @@ OrderResult check_order(const ir::Kernel& k) {
             std::vector<std::pair<Expr, bool>> forced;
             for (std::size_t i = 0; i < cut.forced.size(); ++i) forced.emplace_back(cut.forced[i], (c >> i & 1) != 0);
             ran.clear();
+            done.clear();
             run_all(cut.instances, forced);
             irregular_run(forced);
         }

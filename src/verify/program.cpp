@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/processor_time.h"
 #include "ir/promise.h"
+#include "verify/residual.h"
 #include "verify/value.h"
 
 namespace tw::verify {
@@ -68,6 +69,9 @@ public:
         for (const ir::Launch& launch : program_.launches) follow(launch);
         std::vector<Obligation> result;
         for (const ir::Equation& e : program_.computes.equations) result.push_back(judge(e));
+        if (states_rounding_error(program_.computes))  // launches are put together as real numbers
+            result.push_back(open("precision", "TW1020", "a value less its own rounding is what the program's `computes` says",
+                                  "programs compare real numbers, where nothing is left of a value less itself"));
         if (program_.computes.empty())
             result.push_back(open("output value", "TW1001", "the program's outputs are what its `computes` says",
                                   "it has no `computes`: nothing is claimed, so nothing is proved"));

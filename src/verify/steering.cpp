@@ -741,11 +741,18 @@ private:
         return std::nullopt;
     }
 
+    // The index along an axis on which one cluster lies: every cluster has all its values, as it has all ranks.
+    bool is_rank(const Expr& e) const {
+        if (e.kind() != ExprKind::block_index || (k_.persistent && e->id == 0)) return false;
+        const int blocks = k_.cluster[at(e->id)];
+        return blocks > 1 && k_.grid[at(e->id)].is_constant(blocks);
+    }
+
     // The same for the whole run of a block: sizes and block indices, also through variables that are assigned once.
     bool fixed(const Expr& e) {
         bool all = true;
         visit(e, [&](const Expr& x) {
-            if (x.kind() == ExprKind::element || x.kind() == ExprKind::cluster_rank) all = false;
+            if (x.kind() == ExprKind::element || x.kind() == ExprKind::cluster_rank || is_rank(x)) all = false;
             if (x.kind() != ExprKind::var) return;
             if (!loops_[x->id].empty() || assigned_[x->id].size() != 1 || k_.vars[at(x->id)].kind == ir::Variable::Kind::instance ||
                 depth_ > 8) {

@@ -88,6 +88,13 @@ private:
             return true;
         };
         if (try_order(order.rbegin(), order.rend()) || try_order(order.begin(), order.end())) return true;
+        // Numbers say the order themselves, however many dimensions there are.
+        if (std::all_of(t.strides.begin(), t.strides.end(), [](const ir::Expr& e) { return e.kind() == ir::ExprKind::constant; })) {
+            std::vector<std::size_t> by_stride = order;
+            std::stable_sort(by_stride.begin(), by_stride.end(),
+                             [&](std::size_t a, std::size_t b) { return t.strides[a]->value < t.strides[b]->value; });
+            if (try_order(by_stride.begin(), by_stride.end())) return true;
+        }
         if (order.size() <= most_ordered) {
             do {
                 if (try_order(order.begin(), order.end())) return true;

@@ -147,13 +147,16 @@ Value Values::lift(const std::vector<Value>& args, const std::function<Value(con
     for (std::size_t i = 0; i < args.size(); ++i) {
         if (node(args[i]).kind != Kind::where) continue;
         lifted = true;
+        if (lifting_ >= most_lifted) return unknown("more than ten masks that have nothing to do with each other");
         const Condition c = node(args[i]).condition;
         std::vector<Value> yes = args, no = args;
         for (std::size_t j = 0; j < args.size(); ++j) {
             yes[j] = under(c, args[j], true);
             no[j] = under(c, args[j], false);
         }
+        ++lifting_;
         const Value a = make(yes), b = make(no);
+        --lifting_;
         return where(c, a, b);
     }
     return 0;

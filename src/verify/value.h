@@ -164,6 +164,9 @@ public:
     std::set<int> positive_scalars;           // promised by the caller
     std::vector<Poly> extents;                // of the tensors' dimensions: bounded by what a launch admits
 
+    // x less x rounded to T is a term of its own, `rest_T(x)`, and not 0: where `computes` states such a rest.
+    bool rests = false;
+
     // Other numbers for the tensors and scalars of the terms that `from` translates (those of the program that launches a kernel).
     const std::vector<int>* tensor_names = nullptr;
     const std::vector<int>* scalar_names = nullptr;
@@ -171,6 +174,8 @@ public:
     static double identity(const std::string& op);
 
 private:
+    Value rest(target::DType of, Value v);
+    std::optional<Typed> difference_of_roundings(const std::string& f, const std::vector<Typed>& args, std::optional<target::DType> type);
     Typed typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
     bool is_integer(const ir::Term& t) const;
     target::DType type_of(const ir::Term& t) const;
@@ -239,6 +244,9 @@ private:
     Value simplify(Value v);
     Poly simplify(const Poly& p);
     int merging_ = 0;
+    // Masks are pulled outwards one in the other: parts with n masks of their own make 2^n cases.
+    static constexpr int most_lifted = 10;
+    int lifting_ = 0;
     int opening_ = 0;
 };
 

@@ -338,7 +338,7 @@ namespace {
 
 bool falls_with(const Integers& ints, const Poly& p, Atom k) {
     for (const auto& [monomial, coefficient] : p.terms) {
-        if (monomial == std::vector<Atom>{k}) return coefficient < 0;
+        if (monomial == Monomial{k}) return coefficient < 0;
         for (Atom a : monomial) {
             const AtomInfo& info = ints.info(a);
             if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;

@@ -350,7 +350,28 @@ bool Values::is_plain_number(Value v) const {
 }
 
 // An operation on values of one type, with the result of type `type`; in `computes`, where numbers are real, without one.
+// What rounding to `of` leaves of a value of f32.
+Value Values::rest(DType of, Value v) {
+    const ValueNode n = node(v);
+    if (n.kind == Kind::where) return where(n.condition, rest(of, n.args[0]), rest(of, n.args[1]));
+    return fits(v, of) ? number(0) : function("rest_" + std::string(target::name(of)), {v});
+}
+
+// x - x, where the two may be rounded in different ways: 0 of the tags, and what the roundings leave of the numbers.
+std::optional<Typed> Values::difference_of_roundings(const std::string& f, const std::vector<Typed>& args, std::optional<DType> type) {
+    if (!rests || f != "sub" || args[0].value != args[1].value || has_unknown(args[0].value)) return std::nullopt;
+    const Rounding &whole = args[0].rounding, &part = args[1].rounding;
+    if (whole == part && whole.kind != Rounding::Kind::lost) return std::nullopt;  // the same number twice
+    const int f32_bits = target::info(DType::F32).fraction_bits;
+    const bool in_f32 = !type || *type == DType::F32;
+    const bool narrow =
+        part.kind == Rounding::Kind::to_type && target::info(part.type).is_float && target::info(part.type).fraction_bits < f32_bits;
+    if (whole.kind == Rounding::Kind::exact && narrow && in_f32) return Typed{rest(part.type, args[0].value), {}};
+    return Typed{unknown("a value less its own rounding in a way that is not followed"), {}};
+}
+
 Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std::optional<DType> type) {
+    if (auto left = difference_of_roundings(f, args, type)) return *left;
     std::vector<Value> values;
     const bool exact = std::all_of(args.begin(), args.end(), [](const Typed& a) { return a.rounding.kind == Rounding::Kind::exact; });
     if (exact || takes_exact_values(f)) {

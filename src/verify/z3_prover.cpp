@@ -72,7 +72,7 @@ public:
 
 private:
     // A product as one number; it is not negative where no factor can be.
-    z3::expr monomial(const std::vector<Atom>& m) {
+    z3::expr monomial(const Monomial& m) {
         std::string name = "p";
         for (Atom a : m) name += "_" + std::to_string(a);
         z3::expr x = z_.int_const(name.c_str());
@@ -116,7 +116,7 @@ private:
     const Integers& ints_;
     bool linear_;
     std::set<Atom> seen_;
-    std::set<std::vector<Atom>> seen_products_;
+    std::set<Monomial> seen_products_;
 };
 
 }  // namespace

@@ -51,6 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Form{"narrow_types.py", "add_bf16", "tw::atomic_add_bf16("},
                     Form{"async_forms.py", "add_by_tma", "tw::tma_reduce_add_2d("},
                     Form{"async_forms.py", "copy_in_pairs", "tw::mbarrier_arrive_many("},
+                    Form{"async_forms.py", "copy_a_line", "tw::tma_load_1d_hint("},
                     Form{"masks.py", "vector_sums", "if ((255 + (c_ * 256)) < N_)"},
                     Form{"pairs.py", "row_maxima", "tw::max_bf16x2(r0, tw::low_half_twice(max_all_[1]))"},
                     Form{"pairs.py", "short_row_maxima", "tw::low_and_high("}, Form{"pairs.py", "column_minima", "tw::min_bf16x2(r0, "},

@@ -1,6 +1,7 @@
 // Kernels with one slip each: the hint must name the line of the slip and the change that mends it, and must have been tried. Where
 // nothing near is right, nothing may be said. Each file of hints/ states the codes that may be reported ("# expect: "), a phrase of
-// the hint ("# hint: ", or "-" for silence), and marks with `# here` the lines of which the hint must name one.
+// the hint ("# hint: ", or "-" for silence) or of what is told without a change being known ("# says: "), and marks with `# here` the lines
+// of which the hint must name one.
 #include <set>
 
 #include "diagnose/check.h"
@@ -26,7 +27,7 @@ TEST_P(Hint, NamesTheLineAndWasTriedOrIsSilent) {
     const std::string file = "tests/diagnose/hints/" + GetParam() + ".py";
     std::set<std::string> codes;
     std::set<int> lines;
-    std::string phrase;
+    std::string phrase, told;
     std::istringstream text(read_text(repository(file)));
     std::string line;
     for (int number = 1; std::getline(text, line); ++number) {
@@ -35,9 +36,10 @@ TEST_P(Hint, NamesTheLineAndWasTriedOrIsSilent) {
             for (std::string word; words >> word;) codes.insert(word);
         }
         if (line.starts_with("# hint: ")) phrase = line.substr(8);
+        if (line.starts_with("# says: ")) told = line.substr(8);
         if (line.ends_with("# here")) lines.insert(number);
     }
-    ASSERT_FALSE(codes.empty() || phrase.empty() || lines.empty());
+    ASSERT_FALSE(codes.empty() || (phrase.empty() && told.empty()) || lines.empty());
     CheckOptions options;
     options.search_seconds = 20;  // found within a second; a loaded machine must not change the verdict
     const CheckResult result = check(kernel_of(file), options);
@@ -46,6 +48,15 @@ TEST_P(Hint, NamesTheLineAndWasTriedOrIsSilent) {
     EXPECT_TRUE(c.confirmed);
     EXPECT_TRUE(codes.count(c.code)) << c.code << ": " << c.message;
     EXPECT_FALSE(c.trace.empty() && c.missing.empty() && c.differences.empty()) << "nothing is told of what happened";
+    if (!told.empty()) {
+        std::string all = c.message + "\n" + c.hint;
+        for (const TagDifference& d : c.differences) all += "\n" + d.text;
+        all += "\n";
+        if (told.ends_with('$')) told.back() = '\n';  // to the end of the line
+        EXPECT_NE(all.find(told), std::string::npos) << all;
+        EXPECT_EQ(all.find("movement is right"), std::string::npos) << all;
+        if (phrase.empty()) return;
+    }
     if (phrase == "-") {
         EXPECT_EQ(c.hint, "");
         EXPECT_FALSE(c.repair.has_value()) << c.repair->text;

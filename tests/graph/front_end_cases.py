@@ -48,6 +48,70 @@ def test_traced(module, shape, tmp_path):
     assert report["emulated"]["worst"] < 8e-3  # the convolution is in tf32
 
 
+class Mixed(torch.nn.Module):
+    """An operator in the middle that graphs do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.ConvTranspose2d(3, 8, 3, stride=2)
+        self.head = torch.nn.Linear(8, 5)
+
+    def forward(self, x):
+        y = torch.relu(self.conv(x))
+        q = torch.linalg.qr(y[0, 0])[0].sum()
+        return torch.softmax(self.head(y.mean((2, 3))), dim=1) * q
+
+
+class Dropped(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.25)
+
+    def forward(self, x, scale):
+        return self.drop(x) * scale
+
+
+def needs_library():
+    from tilewright import _library
+    try:
+        _library.library_path()
+    except Exception:
+        pytest.skip("libtilewright.so is not built")
+
+
+def test_the_rest_stays_with_torch():
+    needs_library()
+    from tilewright import compiled
+    torch.manual_seed(1)
+    module, x = Mixed().eval(), torch.rand(2, 3, 4, 5)
+    with torch.no_grad():
+        fast = compiled.optimize(module, [x])
+        assert fast.report["unsupported"] == ["linalg_qr"] and fast.report["proved"]
+        assert (fast(x) - module(x)).abs().max() < 1e-3  # the convolution is in tf32
+        with pytest.raises(graph.Unsupported, match="qr"):
+            compiled.optimize(module, [x], strict=True)
+        compiled.register()
+        assert (torch.compile(module, backend="tilewright")(x) - module(x)).abs().max() < 1e-3
+        with pytest.raises(Exception, match="qr"):
+            torch.compile(Mixed(), backend="tilewright_strict")(x)
+
+
+def test_dropout_and_numbers():
+    needs_library()
+    from tilewright import compiled
+    x = torch.rand(64, 64) + 1
+    fast = compiled.optimize(Dropped(), [x, 2.0])
+    first, second = fast(x, 2.0), fast(x, 4.0)
+    for y, scale in ((first, 2.0), (second, 4.0)):
+        kept = y != 0
+        assert torch.allclose(y[kept], (x * scale / 0.75)[kept], rtol=1e-6)
+        # 4096 draws with probability 3/4: a deviation of 0.034 is five times the standard deviation.
+        assert abs(kept.float().mean() - 0.75) < 0.034
+    assert (first != 0).ne(second != 0).any()
+    calm = compiled.optimize(Dropped().eval(), [x, 2.0])
+    assert torch.equal(calm(x, 2.0), x * 2)
+
+
 def test_what_is_missing_is_named():
     with pytest.raises(graph.Unsupported, match="qr"):
         graph.trace(Strange(), [torch.randn(4, 4)])

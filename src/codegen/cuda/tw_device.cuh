@@ -233,6 +233,18 @@ TW_DEVICE void prefetch_tensormap(const TensorMap* map) {
 
 // tma_load_<rank>d[_hint]: tile at coordinates (innermost first) into dst; completes `bar` by the tile's bytes.
 // One thread issues. dst is 128-byte aligned (1024 for the 128-byte swizzle).
+TW_DEVICE void tma_load_1d(u32 dst, const TensorMap* map, u32 bar, i32 c0) {
+  asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3}], [%2];" ::"r"(dst),
+               "l"(map), "r"(bar), "r"(c0)
+               : "memory");
+}
+TW_DEVICE void tma_load_1d_hint(u32 dst, const TensorMap* map, u32 bar, i32 c0, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3}], [%2], "
+      "%4;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "l"(hint)
+      : "memory");
+}
 TW_DEVICE void tma_load_2d(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3,%4}], [%2];" ::"r"(dst),
@@ -316,6 +328,10 @@ TW_DEVICE void tma_load_5d_multicast(u32 dst, const TensorMap* map, u32 bar, i32
       : "memory");
 }
 
+TW_DEVICE void tma_store_1d(const TensorMap* map, u32 src, i32 c0) {
+  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%2}], [%1];" ::"l"(map), "r"(src), "r"(c0)
+               : "memory");
+}
 TW_DEVICE void tma_store_2d(const TensorMap* map, u32 src, i32 c0, i32 c1) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2,%3}], [%1];" ::"l"(map), "r"(src),
                "r"(c0), "r"(c1)

@@ -40,3 +40,20 @@ def copy_in_pairs(X: tw.Tensor(bf16, M, N), Y: tw.Tensor(bf16, M, N)):
             done.sync()
             empty[c % 2].arrive(count=2)
             tw.store(Y[bm * 64, c * 64], x)
+
+
+@tw.kernel(target="sm_90a", computes="Y[n] = X[n]", threads=64)
+def copy_a_line(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    """Boxes of one dimension."""
+    tw.assume(N % 4 == 0)
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    s = tw.shared(f32, (128,))
+    ring = tw.pipeline(1)
+    with tw.warps(0):
+        slot = ring.acquire()
+        tw.tma_load(s, X[i : i + 128], on=ring.full(slot), hint="evict_first")
+    with tw.warps(1):
+        ring.wait()
+        tw.tma_store(Y[i : i + 128], s)
+        tw.tma_store_commit()
+        tw.tma_store_wait(0)

@@ -1,0 +1,342 @@
+// f32 products by parts: every number becomes two f16 numbers, and three of the four products of these are added up
+// (docs/performance/graph.md). A row is first scaled by a power of two so that its largest element lies between 2^14 and 2^15; 22 bits of
+// every element that is not 2^28 times smaller are kept, and 2^-40 of the largest of the others. The matrix unit cuts off what it adds, so
+// a sum stays in it for 32 steps and is then added in f32, to nearest.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/product.h"
+
+namespace tw::graph {
+
+namespace {
+
+constexpr std::int64_t kDepth = 32;     // of a step, in elements
+constexpr std::int64_t kColumns = 128;  // of a tile
+
+// An operand and its parts.
+struct Operand {
+    std::string letter;  // a, b
+    const View* view = nullptr;
+    bool turned = false;  // k is not the last dimension
+    std::int64_t batch = 1, rows = 1, depth = 1;
+    Scratch high, low, up, down;  // up: the scale of a row; down: what undoes it
+
+    std::int64_t first() const { return turned ? depth : rows; }
+    std::int64_t last() const { return turned ? rows : depth; }
+};
+
+class SplitProduct {
+public:
+    SplitProduct(Writer& w, const ProductAxes& axes) : w_(w), g_(w.g), v_(w.prim(w.g.anchor)), axes_(axes) {}
+
+    bool write() {
+        if (!suits()) return false;
+        w_.family = "product";
+        for (const int m : g_.members) {
+            const std::string& from = w_.prim(m).from;
+            if (std::find(nodes_.begin(), nodes_.end(), from) == nodes_.end()) nodes_.push_back(from);
+        }
+        for (Operand* o : {&a_, &b_}) split(*o);
+        w_.symbol = {{axes_.m, "M"}, {axes_.n, "N"}};
+        w_.sizes = {{"M", a_.rows}, {"N", b_.rows}, {"K", a_.depth}};
+        main_kernel();
+        return true;
+    }
+
+private:
+    bool operand(Operand& o, const char* letter, const View& view, std::size_t row, std::size_t k) {
+        o.letter = letter;
+        o.view = &view;
+        if (w_.prim(view.base).dtype != "f32") return false;
+        for (const Dim& d : view.dims)
+            if (!d.whole()) return false;
+        o.batch = view.dims[0].size;
+        o.rows = view.dims[row].size;
+        o.depth = view.dims[k].size;
+        o.turned = view.dims[k].stride != 1;
+        const Dim& last = view.dims[o.turned ? row : k];
+        return last.stride == 1 && (o.batch == 1 || view.dims[0].stride != 0);
+    }
+
+    bool suits() {
+        if (v_.tf32 || g_.operands.size() != 2 || w_.prim(g_.root).dtype != "f32") return false;
+        if (!operand(a_, "a", g_.operands[0], 1, 2) || !operand(b_, "b", g_.operands[1], 2, 1)) return false;
+        if (w_.p.large > 1 && (a_.depth < kDepth || a_.rows < 64 || b_.rows < 64)) return false;
+        if (a_.batch * b_.batch != 1 && (a_.batch != b_.batch || a_.batch > 65535)) return false;
+        if (!row_major(g_.output) || !whole_in(g_, axes_.m) || !whole_in(g_, axes_.n)) return false;
+        for (const auto& [id, read] : g_.reads)
+            if (!row_major(read) && w_.axes_of(read) == 0) return false;
+        if (a_.batch * a_.rows * b_.rows < w_.p.large / a_.depth) return false;
+        batched_ = a_.batch > 1;
+        rows_ = a_.rows > 128 ? 256 : 128;
+        const std::int64_t tiles = a_.batch * ((a_.rows + rows_ - 1) / rows_) * ((b_.rows + kColumns - 1) / kColumns);
+        // A long sum for few results is cut into parts elsewhere.
+        return tiles >= 66 || a_.depth < 16384;
+    }
+
+    Scratch scratch(const Operand& o, const char* what, const char* dtype, bool matrix) const {
+        Scratch s;
+        s.name = (o.letter == "a" ? "A_" : "B_") + std::string(what);
+        s.dtype = dtype;
+        s.buffer = fmt::format("%{}.{}_{}", g_.root, o.letter, what);
+        if (o.batch > 1) s.dims.push_back(o.batch);
+        if (matrix) s.dims.push_back(o.first());
+        s.dims.push_back(matrix ? o.last() : o.rows);
+        s.whole = s.dims;
+        if (matrix) s.whole.back() = (o.last() + 7) / 8 * 8;  // the copies of whole tiles want rows of whole vectors
+        s.strides.assign(s.dims.size(), 1);
+        for (std::size_t d = s.dims.size() - 1; d-- > 0;) s.strides[d] = s.strides[d + 1] * s.whole[d + 1];
+        return s;
+    }
+
+    Argument source(const Operand& o) const {
+        Argument x;
+        x.primitive = o.view->base;
+        x.name = "X";
+        x.dtype = "f32";
+        const std::size_t row = o.letter == "a" ? 1 : 2, k = 3 - row;
+        std::vector<std::size_t> order = {o.turned ? k : row, o.turned ? row : k};
+        if (o.batch > 1) order.insert(order.begin(), 0);
+        for (const std::size_t d : order) {
+            x.dims.push_back(o.view->dims[d].size);
+            x.strides.push_back(o.view->dims[d].stride);
+        }
+        return x;
+    }
+
+    void add(const Operand& o, const char* what, Helper h) {
+        h.name = fmt::format("{}_{}_{}", w_.name(), o.letter, what);
+        w_.before.push_back(helper_text(h, "split", nodes_));
+    }
+
+    void split(Operand& o) {
+        o.high = scratch(o, "high", "f16", true);
+        o.low = scratch(o, "low", "f16", true);
+        o.up = scratch(o, "up", "f32", false);
+        o.down = scratch(o, "down", "f32", false);
+        scales(o);
+        part(o, true);
+        part(o, false);
+    }
+
+    // The power of two that takes a row's largest element to between 2^14 and 2^15, and what undoes it.
+    void scales(const Operand& o) {
+        Helper h;
+        const std::string z = o.batch > 1 ? "z, " : "", element = o.turned ? "X[" + z + "k, r]" : "X[" + z + "r, k]";
+        const std::string top = fmt::format("floor(log2(maximum(max(k in 0:{}, abs({})), 1.0e-30)))", o.depth, element);
+        h.computes = fmt::format("    A_up[{0}r] = exp2(14 - {1})\n    A_down[{0}r] = exp2({1} - 14)", z, top);
+        h.arguments = {source(o), argument_of(o.up, true), argument_of(o.down, true)};
+        h.arguments[1].name = "A_up";
+        h.arguments[2].name = "A_down";
+        const std::int64_t wide = o.turned ? 32 : std::clamp<std::int64_t>(power_of_two(o.depth), 32, 2048);
+        // Two steps at least: the loop is then recognised as one maximum, whether or not the last step is cut off.
+        const std::int64_t deep =
+            o.turned ? std::clamp<std::int64_t>(power_of_two(o.depth) / 2, 16, 128) : std::max<std::int64_t>(1, 2048 / wide);
+        h.threads = o.turned ? 512 : 256;
+        const std::int64_t rows = o.turned ? wide : deep, step = o.turned ? deep : wide;
+        grid(h, o, {{"r", (o.rows + rows - 1) / rows}});
+        h.body += fmt::format("    top = tw.zeros(f32, ({}, {}))\n", deep, wide);
+        h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + step - 1) / step);
+        const std::string row = fmt::format("r * {0} : r * {0} + {0}", rows), k = fmt::format("c * {0} : c * {0} + {0}", step);
+        h.body += fmt::format("        top = tw.maximum(top, tw.abs(tw.load(X[{}{}, {}], fill=0.0)))\n", z, o.turned ? k : row,
+                              o.turned ? row : k);
+        h.body += fmt::format("    exponent = tw.floor(tw.log2(tw.maximum(tw.max(top, axis={}), 1.0e-30)))\n", o.turned ? 0 : 1);
+        h.body += fmt::format("    tw.store(A_up[{}{}], tw.exp2(14.0 - exponent))\n    tw.store(A_down[{}{}], tw.exp2(exponent - 14.0))\n",
+                              z, row, z, row);
+        add(o, "scales", h);
+    }
+
+    void grid(Helper& h, const Operand& o, std::vector<GridAxis> axes) const {
+        axes.push_back({"z", o.batch});
+        Writer text(w_.p, g_, "");
+        text.grid(std::move(axes));
+        h.body += text.body();
+    }
+
+    // The f16 nearest to a scaled number, or to what the first one leaves of it. The second reads the first back: what is stated of it then
+    // holds for any first part.
+    void part(const Operand& o, bool high) {
+        Helper h;
+        const std::string z = o.batch > 1 ? "z, " : "", scale = o.turned ? "A_up[" + z + "q]" : "A_up[" + z + "p]";
+        h.arguments = {source(o), argument_of(o.up, false)};
+        h.arguments[1].name = "A_up";
+        if (!high) {
+            h.arguments.push_back(argument_of(o.high, false));
+            h.arguments.back().name = "A_high";
+        }
+        h.arguments.push_back(argument_of(high ? o.high : o.low, true));
+        const std::string out = high ? "A_high" : "A_low";
+        h.arguments.back().name = out;
+        h.computes = high ? fmt::format("    A_high[{0}p, q] = f16(X[{0}p, q] * {1})", z, scale)
+                          : fmt::format("    A_low[{0}p, q] = f16(X[{0}p, q] * {1} - f32(A_high[{0}p, q]))", z, scale);
+        const std::int64_t wide = std::clamp<std::int64_t>(power_of_two(o.last()), 32, 2048), rows = std::max<std::int64_t>(1, 2048 / wide);
+        grid(h, o, {{"p", (o.first() + rows - 1) / rows}, {"q", (o.last() + wide - 1) / wide}});
+        const std::string row = fmt::format("p * {0} : p * {0} + {0}", rows), column = fmt::format("q * {0} : q * {0} + {0}", wide);
+        const std::string place = fmt::format("{}{}, {}", z, row, column);
+        h.body += fmt::format("    s = tw.load(A_up[{}{}], fill=0.0)\n", z, o.turned ? column : row);
+        h.body += fmt::format("    x = tw.load(X[{}], fill=0.0) * s{}\n", place, o.turned ? "[None, :]" : "[:, None]");
+        h.body += high ? fmt::format("    tw.store(A_high[{}], x.to(f16))\n", place)
+                       : fmt::format("    tw.store(A_low[{0}], (x - tw.load(A_high[{0}], fill=0.0).to(f32)).to(f16))\n", place);
+        add(o, high ? "high" : "low", h);
+    }
+
+    // The main kernel.
+
+    void argument(const Operand& o, const Scratch& s, bool matrix) {
+        Argument a = argument_of(s, false);
+        const std::string row = o.letter == "a" ? "M" : "N";
+        if (o.batch > 1) a.texts.push_back("");
+        if (matrix) a.texts.insert(a.texts.end(), {o.turned ? "K" : row, o.turned ? row : "K"});
+        else a.texts.push_back(row);
+        w_.add_argument(a);
+    }
+
+    std::string element(const Operand& o, const Scratch& s, const std::string& row) const {
+        const std::string z = o.batch > 1 ? axes_.name[0] + ", " : "";
+        return o.turned ? fmt::format("f32({}[{}k, {}])", s.name, z, row) : fmt::format("f32({}[{}{}, k])", s.name, z, row);
+    }
+
+    void equation() {
+        const std::string m = w_.index_of(axes_.m), n = w_.index_of(axes_.n), z = batched_ ? axes_.name[0] + ", " : "";
+        const auto term = [&](const Scratch& a, const Scratch& b) { return element(a_, a, m) + " * " + element(b_, b, n); };
+        w_.anchor_equation = fmt::format("({}[{}{}] * {}[{}{}] * sum(k in 0:K, {} + {} + {}))", a_.down.name, z, m, b_.down.name, z, n,
+                                         term(a_.high, b_.low), term(a_.low, b_.high), term(a_.high, b_.high));
+    }
+
+    void assumptions() {
+        std::set<std::string> said;
+        const auto say = [&](const std::string& size, std::int64_t value) {
+            for (const std::int64_t by : {8, 4, 2}) {
+                if (value % by != 0) continue;
+                if (said.insert(size).second) w_.line(fmt::format("tw.assume({} % {} == 0)", size, by));
+                return;
+            }
+        };
+        say("N", b_.rows);
+        if (a_.turned && a_.rows % 8 == 0) say("M", a_.rows);
+        if ((!a_.turned || !b_.turned) && a_.depth % 8 == 0) say("K", a_.depth);
+    }
+
+    void head() {
+        assumptions();
+        const auto buffer = [&](const Operand& o, const char* name, std::int64_t rows) {
+            w_.line(o.turned ? fmt::format("{} = tw.shared(f16, (4, {}, {}), swizzle=128)", name, kDepth, rows)
+                             : fmt::format("{} = tw.shared(f16, (4, {}, {}), swizzle=64)", name, rows, kDepth));
+        };
+        buffer(a_, "a_high", rows_);
+        buffer(a_, "a_low", rows_);
+        buffer(b_, "b_high", kColumns);
+        buffer(b_, "b_low", kColumns);
+        w_.line("ring = tw.pipeline(4, consumers=2)");
+        if (!batched_) return;
+        std::vector<GridAxis> grid;
+        w_.line(fmt::format("bn, bm, block = tw.grid(tw.cdiv(N, {}), tw.cdiv(M, {}), {})", kColumns, rows_, a_.batch));
+        std::int64_t step = 1;
+        for (std::size_t i = axes_.outer.size(); i-- > 0;) {
+            w_.line(fmt::format("{} = block // {} % {}", axes_.outer[i].name, step, axes_.outer[i].count));
+            step *= axes_.outer[i].count;
+        }
+    }
+
+    void tiles() {
+        if (!batched_) w_.open(fmt::format("for bm, bn in tw.tiles(M, N, {}, {}, group=8):", rows_, kColumns));
+    }
+
+    void end_tiles() {
+        if (!batched_) w_.close();
+    }
+
+    void produce() {
+        w_.open("with tw.warpgroups(0, regs=40, name=\"producer\"):");
+        tiles();
+        w_.open(fmt::format("for kt in tw.range(tw.cdiv(K, {})):", kDepth));
+        w_.line("slot = ring.acquire()");
+        const auto copy = [&](const char* shared, const Operand& o, const Scratch& s, const char* tile, std::int64_t rows) {
+            const std::string row = fmt::format("{} * {}", tile, rows), k = fmt::format("kt * {}", kDepth);
+            w_.line(fmt::format("tw.tma_load({}[slot], {}[{}{}, {}], on=ring.full(slot))", shared, s.name, batched_ ? "block, " : "",
+                                o.turned ? k : row, o.turned ? row : k));
+        };
+        copy("a_high", a_, a_.high, "bm", rows_);
+        copy("b_low", b_, b_.low, "bn", kColumns);
+        copy("a_low", a_, a_.low, "bm", rows_);
+        copy("b_high", b_, b_.high, "bn", kColumns);
+        w_.close();
+        end_tiles();
+        w_.close();
+    }
+
+    void three_products(std::int64_t from, std::int64_t own) {
+        const auto a = [&](const char* name) {
+            const std::string rows = fmt::format("w * {0} + {1} : w * {0} + {2}", own, from, from + 64);
+            return a_.turned ? fmt::format("{}[slot, :, {}].T", name, rows) : fmt::format("{}[slot, {}, :]", name, rows);
+        };
+        const auto b = [&](const char* name) { return fmt::format("{}[slot]{}", name, b_.turned ? "" : ".T"); };
+        // The small ones first.
+        w_.line(fmt::format("tw.wgmma(part, {}, {}, zero=True)", a("a_high"), b("b_low")));
+        w_.line(fmt::format("tw.wgmma(part, {}, {})", a("a_low"), b("b_high")));
+        w_.line(fmt::format("tw.wgmma(part, {}, {})", a("a_high"), b("b_high")));
+        w_.line("tw.wgmma_wait(0)");
+    }
+
+    void consume() {
+        const std::int64_t own = rows_ / 2, halves = own / 64;
+        w_.open("with tw.warpgroups(1, 2, regs=232, name=\"consumer\") as w:");
+        w_.line(fmt::format("part = tw.zeros(f32, (64, {}))", kColumns));
+        tiles();
+        for (std::int64_t h = 0; h < halves; ++h) w_.line(fmt::format("acc{} = tw.zeros(f32, (64, {}))", h, kColumns));
+        w_.open(fmt::format("for kt in tw.range(tw.cdiv(K, {})):", kDepth));
+        w_.line("slot = ring.wait()");
+        for (std::int64_t h = 0; h < halves; ++h) {
+            three_products(64 * h, own);
+            if (h + 1 == halves) w_.line("ring.release()");
+            w_.line(fmt::format("acc{0} = acc{0} + part", h));
+        }
+        w_.close();
+        w_.line(fmt::format("row = bm * {} + w * {}", rows_, own));
+        w_.line(fmt::format("column = bn * {}", kColumns));
+        const std::string z = batched_ ? "block, " : "";
+        w_.line(fmt::format("b_scale = tw.load({}[{}column : column + {}], fill=0.0)", b_.down.name, z, kColumns));
+        for (std::int64_t h = 0; h < halves; ++h) {
+            w_.begin_scope();
+            const std::string row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
+            w_.line(fmt::format("a_scale{} = tw.load({}[{}{} : {} + 64], fill=0.0)", h, a_.down.name, z, row, row));
+            w_.line(fmt::format("y{0} = acc{0} * a_scale{0}[:, None] * b_scale[None, :]", h));
+            w_.tile = {{axes_.m, row, 64}, {axes_.n, "column", kColumns}};
+            w_.set(g_.anchor, {fmt::format("y{}", h), 3U, false});
+            w_.store(w_.value(g_.root));
+            w_.end_scope();
+        }
+        end_tiles();
+        w_.close();
+    }
+
+    void main_kernel() {
+        w_.threads = 384;
+        for (Operand* o : {&a_, &b_}) {
+            argument(*o, o->high, true);
+            argument(*o, o->low, true);
+            argument(*o, o->down, false);
+        }
+        equation();
+        head();
+        produce();
+        consume();
+    }
+
+    Writer& w_;
+    Group& g_;
+    const Primitive& v_;
+    const ProductAxes& axes_;
+    Operand a_, b_;
+    std::vector<std::string> nodes_;
+    std::int64_t rows_ = 256;
+    bool batched_ = false;
+};
+
+}  // namespace
+
+bool write_split_product(Writer& w, const ProductAxes& axes) { return SplitProduct(w, axes).write(); }
+
+}  // namespace tw::graph

@@ -1,0 +1,140 @@
+"""Templates for the matrix unit of Hopper at small sizes: `--large 1` takes them whatever the size. Each is proved, and right on the emulator."""
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
+
+
+def leaf(name, shape):
+    return {"name": name, "shape": list(shape), "dtype": "f32"}
+
+
+def node(name, op, inputs, shape, **attributes):
+    return {"name": name, "op": op, "inputs": inputs, "attributes": attributes, "shape": list(shape), "dtype": "f32"}
+
+
+def graph(inputs, nodes, output):
+    return {"format": "tilewright-graph", "version": 1, "name": "template", "inputs": inputs, "parameters": [], "nodes": nodes, "outputs": [output]}
+
+
+def generated(made, folder, least_kernels, tolerance, *more):
+    path = folder / "graph.json"
+    path.write_text(json.dumps(made))
+    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "--emulate", "--large", "1", "-o", str(folder / "out"), *more], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
+    report = json.loads(done.stdout)
+    assert report["proved"], [(k["kernel"], k.get("why", "")[:300]) for k in report["kernels"] if k["verdict"] != "proved"]
+    assert len(report["kernels"]) >= least_kernels
+    assert report["emulated"]["worst"] < tolerance, report["emulated"]
+    return (folder / "out" / "kernels.py").read_text(), json.loads((folder / "out" / "plan.json").read_text())
+
+
+def product(a_turned, b_turned, m, n, k, batch=None, after=()):
+    z = [batch] if batch else []
+    order = [0, 2, 1] if batch else [1, 0]
+    nodes, a, b = [], "a", "b"
+    if a_turned:
+        nodes.append(node("at", "permute", ["a"], z + [m, k], order=order))
+        a = "at"
+    if b_turned:
+        nodes.append(node("bt", "permute", ["b"], z + [k, n], order=order))
+        b = "bt"
+    nodes.append(node("y", "matmul", [a, b], z + [m, n]))
+    last = "y"
+    for i, op in enumerate(after):
+        nodes.append(node(f"e{i}", op, [last], z + [m, n]))
+        last = f"e{i}"
+    return graph([leaf("a", z + ([k, m] if a_turned else [m, k])), leaf("b", z + ([n, k] if b_turned else [k, n]))], nodes, last)
+
+
+@pytest.mark.parametrize("a_turned, b_turned, m, n, k, batch, after", [
+    (False, True, 70, 90, 100, None, ("relu",)), (False, False, 70, 90, 72, None, ()), (True, True, 70, 88, 72, None, ("tanh",)),
+    (True, False, 140, 130, 33, None, ()), (False, False, 70, 90, 40, 3, ()), (False, True, 257, 129, 96, None, ("gelu", "square")),
+])
+def test_product(a_turned, b_turned, m, n, k, batch, after, tmp_path):
+    """f32 operands as two f16 parts each: the error is f32's own (tf32 alone would leave some 5e-4)."""
+    text, plan = generated(product(a_turned, b_turned, m, n, k, batch, after), tmp_path, 7, 2e-6)
+    assert text.count("tw.wgmma(part") == (6 if m > 128 else 3)
+    assert {v["dtype"] for v in plan["buffers"].values()} == {"f16", "f32"}
+
+
+def test_product_of_large_and_small_numbers_alike(tmp_path):
+    """What a row is scaled by is its own: elements of 1e-20 next to rows of 1e20 keep their digits."""
+    made = product(False, True, 66, 70, 64)
+    made["nodes"] = [node("row", "cumsum", ["a"], [66, 64], dim=0), node("big", "exp", ["row"], [66, 64])] + made["nodes"]
+    next(n for n in made["nodes"] if n["op"] == "matmul")["inputs"][0] = "big"
+    generated(made, tmp_path, 7, 2e-5)  # the exponentials of sums of up to 66 f32 numbers have an error of their own
+
+
+def convolution(x, results, kernel, after=(), bias=False, **attributes):
+    dims = len(kernel)
+    a = dict(stride=[1] * dims, padding=[0] * dims, dilation=[1] * dims, groups=1, transposed=False, output_padding=[0] * dims)
+    a.update(attributes)
+    if a["transposed"]:
+        out = [(n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in zip(x[2:], kernel, a["stride"], a["padding"], a["dilation"], a["output_padding"])]
+    else:
+        out = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(x[2:], kernel, a["stride"], a["padding"], a["dilation"])]
+    out = [x[0], results] + out
+    weight = [x[1], results] if a["transposed"] else [results, x[1]]
+    inputs = [leaf("x", x), leaf("w", weight + list(kernel))] + ([leaf("b", [results])] if bias else [])
+    nodes = [node("y", "conv", [i["name"] for i in inputs], out, **a)]
+    last = "y"
+    for i, op in enumerate(after):
+        nodes.append(node(f"e{i}", op, [last], out))
+        last = f"e{i}"
+    return graph(inputs, nodes, last)
+
+
+CONVOLUTIONS = [
+    convolution([2, 7, 13, 70], 20, [3, 3], ("relu",), bias=True),
+    convolution([2, 32, 9, 66], 24, [3, 3], bias=True, padding=[1, 1]),
+    convolution([2, 5, 300], 8, [3]),
+    convolution([2, 6, 310], 8, [3], stride=[3], dilation=[4]),
+    convolution([1, 3, 5, 7, 34], 16, [3, 3, 3]),
+    convolution([1, 8, 4, 6, 62], 16, [3, 3, 3], bias=True, padding=[1, 1, 1]),
+    convolution([2, 3, 31, 67], 16, [5, 5], stride=[2, 2], padding=[2, 2]),
+    convolution([1, 8, 20, 80], 16, [3, 5], dilation=[2, 3], padding=[0, 2]),
+    convolution([1, 3, 20, 20, 10], 16, [3, 3, 1]),
+    convolution([1, 40, 6, 70], 136, [3, 3], ("gelu",)),
+    convolution([2, 8, 12, 64], 16, [3, 3], transposed=True),
+    convolution([2, 8, 12, 64], 16, [3, 7], transposed=True, padding=[1, 3]),
+    convolution([1, 8, 4, 6, 30], 16, [3, 3, 3], transposed=True),
+    convolution([1, 8, 9, 33], 16, [3, 3], ("tanh",), transposed=True, stride=[2, 2], padding=[1, 1], output_padding=[1, 1]),
+    convolution([1, 8, 3, 5, 33], 16, [3, 3, 3], transposed=True, stride=[2, 2, 2], padding=[1, 1, 1]),
+    convolution([1, 8, 5, 66], 16, [4, 4], bias=True, transposed=True, stride=[2, 2], padding=[1, 1]),
+]
+
+
+@pytest.mark.parametrize("i", range(len(CONVOLUTIONS)))
+def test_convolution(i, tmp_path):
+    """Operands are rounded to tf32, as `computes` says: 2^-11 each, more where sums cancel."""
+    text, plan = generated(CONVOLUTIONS[i], tmp_path, 3, 8e-3)
+    assert "tw.wgmma(acc0" in text and any(v["dtype"] == "tf32" for v in plan["buffers"].values())
+
+
+@pytest.mark.parametrize("i", [0, 1, 3, 4, 10, 13])
+def test_convolution_of_two_parts(i, tmp_path):
+    """`--tf32 none`: two tf32 numbers for each, three of their four products; the error is f32's own."""
+    text, plan = generated(CONVOLUTIONS[i], tmp_path, 5, 1e-5, "--tf32", "none")  # the matrix unit cuts off what it adds, up to 300 terms here
+    assert "sx_low" in text and any(b.endswith("_low") for b in plan["buffers"])
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TILEWRIGHT_GRAPHS", "10")) // 2))
+def test_drawn(seed, tmp_path):
+    """Shapes and attributes by chance; whether a template takes them is its own affair, the result must be right and proved."""
+    r = random.Random(f"templates/{seed}")
+    if seed % 2 == 0:
+        made, tolerance = product(r.random() < 0.5, r.random() < 0.5, r.randint(1, 200), r.randint(1, 200), r.randint(1, 150), r.choice([None, None, 2])), 2e-6
+    else:
+        dims, transposed = r.randint(1, 3), r.random() < 0.5
+        kernel = [r.randint(1, 4) for _ in range(dims)]
+        x = [r.randint(1, 2), r.randint(2, 20)] + [r.randint(4, 9) for _ in range(dims - 1)] + [r.randint(65, 150)]
+        attributes = {"padding": [r.randint(0, k - 1) for k in kernel], "dilation": [r.randint(1, 2) for _ in kernel], "stride": [r.randint(1, 2) for _ in kernel]}
+        made, tolerance = convolution(x, r.randint(8, 70), kernel, ("relu",), transposed=transposed, **attributes), 1e-2
+        if min(made["nodes"][0]["shape"]) < 1:
+            pytest.skip("the window is larger than its input")
+    generated(made, tmp_path, 1, tolerance)

@@ -1,0 +1,16 @@
+import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", computes="S[m] = max(n, X[m, n])", threads=64)
+def bad_vote_of_a_slack(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
+    tw.assume(N >= 1)
+    m = tw.grid(tw.cdiv(M, 2)) * 2
+    top = tw.full(f32, (2,), float("-inf"))
+    for c in tw.range(tw.cdiv(N, 32)):
+        x = tw.load(X[m : m + 2, c * 32 : c * 32 + 32], fill=float("-inf"), layout=tw.warp_rows(vector=1))
+        if tw.any(x - 0.5 >= top[:, None]):
+            top = tw.maximum(top, tw.max(x, axis=1))
+    tw.store(S[m : m + 2], top)
