@@ -24,7 +24,7 @@ import rigs  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 UNITS = 60
 # Proofs and runs of the emulator; bounded by runs, not by seconds, so that a result does not depend on the machine.
-WORK = ["crosscheck", "--seed", "4000", "--count", str(5 * UNITS), "--slice", "5", "--trials", "600", "--trials-other", "600", "--trial-count", "4"]
+WORK = ["crosscheck", "--seed", "4000", "--count", str(2 * UNITS), "--slice", "2", "--trials", "600", "--trials-other", "600", "--trial-count", "4"]
 IDLE = ["crosscheck", "--seed", "1", "--count", str(UNITS), "--slice", "1", "--family", "elementwise", "--trials", "600", "--trials-other", "600", "--trial-count", "1"]
 
 
