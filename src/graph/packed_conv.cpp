@@ -240,14 +240,13 @@ private:
     // The taps before the last dimension (and in it, where they lie apart); results; the dimension that is summed.
     void pack_weights(std::size_t part) {
         Scratch& weights = weights_[part];
-        const Window& win = v_.window;
-        const std::size_t n = win.kernel.size();
+        const std::size_t n = r_.size();
         weights.name = part == 0 ? "P_w" : "L_w";
         weights.dtype = "tf32";
         weights.buffer = fmt::format("%{}.w{}{}", g_.root, phase_, part == 0 ? "" : "_low");
         Helper h;
         h.name = w_.name() + (part == 0 ? "_w" : "_w_low");
-        Argument x, z;
+        Argument x;
         x.primitive = g_.operands[1].base;
         x.name = "X";
         x.dtype = "f32";
@@ -257,9 +256,9 @@ private:
         }
         // (g, taps before the last, o, last taps, c); of taps that lie apart (g, taps, o, c).
         Shape shape = {groups_};
-        std::string left = "g", own = "g", right, place = "g", source;
+        std::string left = "g", own = "g", right, place = "g";
         std::vector<GridAxis> grid = {{"k", blocks_of(lanes_, 32)}, {"i", blocks_of(results_, 64)}, {"g", groups_}};
-        const bool turned = win.transposed;
+        const bool turned = v_.window.transposed;
         const auto tap = [&](std::size_t d) {
             const Residue& r = r_[d];
             if (r.taps == 1) return std::to_string(r.first);
@@ -270,7 +269,6 @@ private:
             right += ", " + tap(d);
             if (r_[d].taps > 1) grid.push_back({fmt::format("t{}", d), r_[d].taps});
         }
-        source = right;
         const auto dimension = [&](std::size_t d) {
             shape.push_back(r_[d].taps);
             left += fmt::format(", t{} in 0:{}", d, r_[d].taps);
@@ -292,7 +290,7 @@ private:
         weights.dims = weights.whole = shape;
         weights.strides.assign(shape.size(), 1);
         for (std::size_t d = shape.size() - 1; d-- > 0;) weights.strides[d] = weights.strides[d + 1] * shape[d + 1];
-        z = argument_of(weights, true);
+        Argument z = argument_of(weights, true);
         z.name = "Z";
         h.arguments = {x, z};
         if (part > 0) h.arguments.insert(h.arguments.begin() + 1, high_of(weights_[0]));
@@ -302,22 +300,15 @@ private:
         h.computes = fmt::format("    Z[{}] = tf32({})", left, value);
         Writer body(w_.p, g_, "");
         body.grid(grid);
-        h.body = body.body();
-        h.body += turned ? fmt::format(
-                               "    s = tw.shared(f32, (32, 64), pad=1)\n"
-                               "    tw.store(s, tw.load(X[g, k * 32 : k * 32 + 32, i * 64 : i * 64 + 64{}], fill=0.0))\n    tw.sync()\n"
-                               "    x = tw.load(s.T)\n",
-                               source)
-                         : fmt::format("    x = tw.load(X[g, i * 64 : i * 64 + 64, k * 32 : k * 32 + 32{}], fill=0.0)\n", source);
+        const std::string o = "i * 64 : i * 64 + 64", c = "k * 32 : k * 32 + 32";
+        if (turned) {
+            h.body = "    s = tw.shared(f32, (32, 64), pad=1)\n" + body.body();
+            h.body += fmt::format("    tw.store(s, tw.load(X[g, {}, {}{}], fill=0.0))\n    tw.sync()\n    x = tw.load(s.T)\n", c, o, right);
+        } else {
+            h.body = body.body() + fmt::format("    x = tw.load(X[g, {}, {}{}], fill=0.0)\n", o, c, right);
+        }
         if (part > 0) h.body += fmt::format("    x = x - tw.load(H[{}], fill=0.0).to(f32)\n", place);
         h.body += rounding() + fmt::format("    tw.store(Z[{}], x.to(tf32))\n", place);
-        if (turned) {  // buffers stand first
-            const auto at = h.body.find("    s = tw.shared");
-            const auto end = h.body.find('\n', at) + 1;
-            const std::string shared = h.body.substr(at, end - at);
-            h.body.erase(at, end - at);
-            h.body = shared + h.body;
-        }
         w_.before.push_back(helper_text(h, "packing", nodes_));
     }
 
@@ -432,7 +423,7 @@ private:
     }
 
     void equation() {
-        std::string x = "_x[" + (groups_ == 1 ? axes_.name[0] : fmt::format("({} * {} + {})", axes_.name[0], groups_, axes_.name[1]));
+        std::string x = "_x[" + axes_.name[0];
         for (std::size_t d = 0; d < rows(); ++d) x += ", " + meets(d, position_[d] < 0 ? "0" : w_.index_of(position_[d]));
         x = fmt::format("{}, {}])", x, in_row(w_.index_of(position_.back()), "k"));
         std::string w = "_w[" + axes_.name[1];
@@ -469,23 +460,21 @@ private:
         for (std::size_t i = 0; i < taps_.size(); ++i) w_.close();
         w_.close();
     }
-
     std::string row_of(std::size_t d, const std::string& more) const {
         return d + 1 < rows() || down_ == 1 ? fmt::format("h{}", d) : fmt::format("h{} * {}{}", d, down_, more);
     }
-
     static const char* low(std::size_t part) { return part == 0 ? "" : "_low"; }
 
     void produce() {
         w_.open("with tw.warps(8, name=\"producer\"):");
         loops();
         w_.line("slot = ring.acquire()");
-        std::string w = groups_ == 1 ? "0" : axes_.index[1];
+        std::string w = axes_.index[1];
         for (const auto& t : taps_) w += ", " + t.first;
         for (std::size_t part = 0; part < parts_; ++part)
             w_.line(fmt::format("tw.tma_load(sw{}[slot], {}[{}, ob * {}, kb * {}], on=ring.full(slot))", low(part), weights_[part].name, w,
                                 columns_, step_));
-        const std::string z = groups_ == 1 ? axes_.index[0] : fmt::format("{} * {} + {}", axes_.index[0], groups_, axes_.index[1]);
+        const std::string& z = axes_.index[0];
         // Neighbouring rows are one tile: which row a consumer reads is then a formula of its number.
         const bool together = down_ == 1 || axis_[rows() - 1].stride == 1;
         for (std::int64_t r = 0; r < (together ? 1 : down_); ++r) {
@@ -534,7 +523,6 @@ private:
         if (guarded) w_.close();
         w_.close();
     }
-
     // The chunk i of consumer w: in shared memory, and of the result.
     std::string chunk(std::int64_t i) const {
         const std::string from =

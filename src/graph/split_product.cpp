@@ -116,8 +116,13 @@ private:
         o.low = scratch(o, "low", "f16", true);
         o.up = scratch(o, "up", "f32", false);
         o.down = scratch(o, "down", "f32", false);
-        scales(o);
-        part(o, true);
+        // A row that fits the registers of a block is scaled where its largest element is found.
+        if (!o.turned && o.depth <= 8192 && o.depth == power_of_two(o.depth)) {
+            scaled(o);
+        } else {
+            scales(o);
+            part(o, true);
+        }
         part(o, false);
     }
 
@@ -146,6 +151,30 @@ private:
         h.body += fmt::format("    tw.store(A_up[{}{}], tw.exp2(14.0 - exponent))\n    tw.store(A_down[{}{}], tw.exp2(exponent - 14.0))\n",
                               z, row, z, row);
         add(o, "scales", h);
+    }
+
+    void scaled(const Operand& o) {
+        Helper h;
+        const std::string z = o.batch > 1 ? "z, " : "";
+        h.computes = fmt::format(
+            "    let top[{2}r in 0:{3}] = floor(log2(maximum(max(k in 0:{0}, abs(X[{1}r, k])), 1.0e-30)))\n"
+            "    A_up[{1}r] = exp2(14 - top[{1}r])\n    A_down[{1}r] = exp2(top[{1}r] - 14)\n"
+            "    A_high[{1}r, k] = f16(X[{1}r, k] * exp2(14 - top[{1}r]))",
+            o.depth, z, o.batch > 1 ? fmt::format("z in 0:{}, ", o.batch) : "", o.rows);
+        h.arguments = {source(o), argument_of(o.up, true), argument_of(o.down, true), argument_of(o.high, true)};
+        h.arguments[1].name = "A_up";
+        h.arguments[2].name = "A_down";
+        h.arguments[3].name = "A_high";
+        const std::int64_t rows = std::max<std::int64_t>(1, 4096 / o.depth);
+        h.threads = o.depth > 4096 ? 512 : 256;
+        grid(h, o, {{"r", (o.rows + rows - 1) / rows}});
+        const std::string row = fmt::format("r * {0} : r * {0} + {0}", rows);
+        h.body += fmt::format("    x = tw.load(X[{}{}, 0:{}], fill=0.0)\n", z, row, o.depth);
+        h.body +=
+            "    exponent = tw.floor(tw.log2(tw.maximum(tw.max(tw.abs(x), axis=1), 1.0e-30)))\n    scale = tw.exp2(14.0 - exponent)\n";
+        h.body += fmt::format("    tw.store(A_up[{0}{1}], scale)\n    tw.store(A_down[{0}{1}], tw.exp2(exponent - 14.0))\n", z, row);
+        h.body += fmt::format("    tw.store(A_high[{}{}, 0:{}], (x * scale[:, None]).to(f16))\n", z, row, o.depth);
+        add(o, "high", h);
     }
 
     void grid(Helper& h, const Operand& o, std::vector<GridAxis> axes) const {
