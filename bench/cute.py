@@ -37,6 +37,9 @@ CASES = [
     ("gemm bf16 4096^3 (sm_80)", "gemm_sm80", "gemm", {"M": 4096, "N": 4096, "K": 4096}, {"M": 200, "N": 264, "K": 136}),
     ("gemm bf16 4096^3", "gemm_sm90", "gemm", {"M": 4096, "N": 4096, "K": 4096}, {"M": 200, "N": 264, "K": 136}),
     ("gemm bf16 8192^3", "gemm_sm90", "gemm", {"M": 8192, "N": 8192, "K": 8192}, None),
+    ("gemm bf16 4096^3, clusters", "gemm_cluster_sm90", "gemm_cluster", {"M": 4096, "N": 4096, "K": 4096}, {"M": 200, "N": 264, "K": 136}),
+    ("attention bf16 d128, 4 x 16 heads, 4096", "attention_sm90", "attention", {"B": 4, "HK": 16, "S": 4096, "T": 4096}, {"B": 1, "HK": 3, "S": 200, "T": 333}),
+    ("attention causal bf16 d128, 4 x 16 heads, 4096", "attention_sm90", "attention_causal", {"B": 4, "HK": 16, "S": 4096, "T": 4096}, {"B": 1, "HK": 3, "S": 333, "T": 333}),
 ]
 
 
@@ -67,7 +70,14 @@ def reference(kernel, tensors, scalars):
             return x * (x.pow(2).mean(-1, keepdim=True) + eps).rsqrt() * weight
         bias = [v for k, v in d.items() if k != "X" and v.dim() == 1][1]
         return (x - x.mean(-1, keepdim=True)) * (x.var(-1, unbiased=False, keepdim=True) + eps).rsqrt() * weight + bias
-    if kernel == "gemm":
+    if kernel.startswith("attention"):
+        q, k, v = (tensors[n].float() for n in "QKV")
+        groups = q.shape[1] // k.shape[1]
+        scores = (q @ k.repeat_interleave(groups, 1).transpose(-1, -2)) * (next(iter(scalars.values())) * 0.6931471805599453)
+        if kernel == "attention_causal":
+            scores.masked_fill_(torch.ones(q.shape[2], k.shape[2], device=q.device, dtype=torch.bool).triu(1 + k.shape[2] - q.shape[2]), float("-inf"))
+        return scores.softmax(-1) @ v.repeat_interleave(groups, 1)
+    if kernel.startswith("gemm"):
         a, b = tensors["A"], tensors["B"]
         return a.float() @ b.float().t() if a.numel() * b.shape[0] > 1 << 34 else d["A"] @ d["B"].t()
     raise KeyError(kernel)
@@ -153,7 +163,7 @@ def run(o):
         library = ctypes.CDLL(str((out / f"{entry['stem']}.so").resolve()))
         launcher = getattr(library, entry["launcher"])
         launcher.restype = ctypes.c_int
-        scalars = {s["name"]: 1e-5 for s in described["scalars"]}
+        scalars = {s["name"]: 1.4426950408889634 / 128**0.5 if s["name"] == "scale" else 1e-5 for s in described["scalars"]}
 
         def made(sizes):
             tensors = {}
@@ -174,7 +184,7 @@ def run(o):
 
         row = {"case": name, "file": entry["file"], "kernel": entry["kernel"], "variant": entry["variant"], "sizes": entry["sizes"], "peer": "our CUDA text", "status": "right", "checks": []}
         try:
-            outputs = [t["name"] for t in described["tensors"] if t.get("output", t.get("is_output"))] or [described["tensors"][-1]["name"]]
+            outputs = ["O"] if entry["kernel"].startswith("attention") else [t["name"] for t in described["tensors"] if t.get("output", t.get("is_output"))] or [described["tensors"][-1]["name"]]
             tolerance = 1e-2 if any(t["dtype"] in ("bf16", "f16") for t in described["tensors"]) else 1e-5
             for sizes in filter(None, [entry["ragged"], entry["sizes"]]):
                 tensors = made(sizes)

@@ -74,7 +74,10 @@ ABOUT_THE_PEER = ("torch", "prelude", "setup")
 def measure(cases):
     """Our kernel and the peers of some cases that differ in nothing else, interleaved in one run: an answer for each of them."""
     case = cases[0]
-    module = tilewright.load(case["file"], **case.get("constants", {}))
+    if case.get("language") == "cute":
+        module = tilewright._module.Module({"path": case["file"], "signature": case["signature"]})
+    else:
+        module = tilewright.load(case["file"], **case.get("constants", {}))
     kernel = getattr(module, case["kernel"])
     set_bytes = sum(torch.empty(0, dtype=DTYPES[t["dtype"]]).element_size() * max(1, torch.Size(t["dims"]).numel()) for t in case["tensors"])
     l2 = torch.cuda.get_device_properties(0).L2_cache_size

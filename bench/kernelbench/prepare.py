@@ -30,7 +30,7 @@ def as_measured(made, found):
     if len(convolutions) != len(found):
         return
     for node, row in zip(convolutions, found.values()):
-        node["attributes"]["tf32"] = row["rounding"] != "f32"
+        node["attributes"]["tf32"] = {"f32": False, "tf32_even": "even"}.get(row["rounding"], True)
 
 
 def prepare(graph, path, folder, program, seconds, jobs, precision):

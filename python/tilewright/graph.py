@@ -80,6 +80,8 @@ def _conv(g, n, a, k):
     attributes = {"stride": _window(stride, count), "padding": _window(padding, count), "dilation": _window(dilation, count), "groups": groups}
     if not _rounded(g.shape(x)[1] // groups, count, groups, transposed):
         attributes["tf32"] = False
+    elif transposed:
+        attributes["tf32"] = "even"
     if transposed:
         attributes.update(transposed=True, output_padding=_window(output_padding, count))
     return g.node(n, "conv", [x, w] + ([bias] if bias is not None else []), attributes)

@@ -96,13 +96,15 @@ struct Made {
     std::size_t unproved = 0;
 };
 
-// Kernels with a verdict each. Where one is not proved, the graph is cut once more inside it, until all are, or nothing is left to cut.
+// Kernels with a verdict each. Where one is not proved, its window goes row by row, or the graph is cut once more inside it, until all are
+// proved, or nothing is left to try.
 Expected<Made, int> make(const Options& o, const graph::Graph& g) {
     std::set<int> stored;
+    graph::Precision how{o.tf32 != "none", o.tf32 == "all", o.large, {}};
     std::map<std::string, json> known;
     std::optional<Made> best;
     for (int round = 0; round < 24; ++round) {
-        auto made = graph::generate(g, {o.tf32 != "none", o.tf32 == "all", o.large}, stored);
+        auto made = graph::generate(g, how, stored);
         if (!made) {
             if (best) break;
             return Unexpected<int>{refuse(made.error())};
@@ -117,15 +119,18 @@ Expected<Made, int> make(const Options& o, const graph::Graph& g) {
         }
         Made now{*std::move(made), json::array()};
         now.verdicts = prove(o, now.generated, *module, known);
-        const std::size_t before = stored.size();
+        const std::size_t before = stored.size(), by_rows = how.rows.size();
         for (std::size_t i = 0; i < now.verdicts.size(); ++i) {
             if (now.verdicts[i]["verdict"] == "proved") continue;
             ++now.unproved;
+            const std::string& rows = now.generated.kernels[i].rows;
+            if (!rows.empty() && how.rows.insert(rows).second) continue;
             for (const int cut : now.generated.kernels[i].cuts)
                 if (stored.insert(cut).second) break;
         }
         if (!best || now.unproved < best->unproved) best = std::move(now);
-        if (best->unproved == 0 || stored.size() == before) break;
+        if (best->unproved == 0 || (stored.size() == before && how.rows.size() == by_rows)) break;
+        if (how.rows.size() != by_rows) stored.clear();  // primitives have other numbers then
     }
     return *std::move(best);
 }

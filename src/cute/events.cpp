@@ -178,6 +178,8 @@ private:
             if (i > at && t_[i - 1].is("&")) continue;                                                               // its address
             Event e = of(i < assign && assign != end ? Event::Kind::write : Event::Kind::read, i);
             e.key = v.root;
+            e.element = true;
+            e.update = assign != end && i < assign && t_[assign].is("+=");
             place_element(e, args);
             if (i < assign && assign != end) {
                 if (t_[assign].is("+=")) {
@@ -334,6 +336,11 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
                                                 "__shfl_down_sync",   "__shfl_up_sync", "__ballot_sync",
                                                 "__any_sync",         "__all_sync",     "fence_barrier_init",
                                                 "__syncwarp",         "arrive_barrier", "canonical_warp_idx_sync"};
+    if (f == "__syncwarp") {
+        report_.not_analysed.push_back(
+            {f, t_[i].span, "elements of shared memory that are read after it are taken to come from the same warp"});
+        return add(out, of(Event::Kind::warp_sync, i));
+    }
     if (wrapper && !known.count(f)) {
         report_.not_analysed.push_back({f, t_[i].span, "taken as a barrier of all threads that are concerned"});
         Event e = of(Event::Kind::sync, i);

@@ -14,6 +14,7 @@ struct Event {
         write,
         read,
         sync,
+        warp_sync,
         cp_commit,
         cp_wait,
         fence,
@@ -38,6 +39,8 @@ struct Event {
     std::string phase;
     std::set<std::string> names;  // bar_wait: variables of the phase; write, read: of the stage
     std::string own;              // write, read of one element: its index, where that is the thread's number alone
+    bool element = false;         // write, read: of one element, by its index
+    bool update = false;          // ... that is added to: each thread's own, or it would be a race whatever the order
     Span place;
 };
 

@@ -19,9 +19,10 @@ struct Buffer {
     int group = 0;         // committed: its number
     bool generic = false;  // written by ordinary stores, and no fence since
     Span written, read;
-    bool was_read = false;              // since the last barrier
-    std::string read_own, written_own;  // the element, where each thread touched only its own
-    std::set<std::string> names;        // variables of the stage
+    bool was_read = false;                   // since the last barrier
+    std::string read_own, written_own;       // the element, where each thread touched only its own
+    std::set<std::string> names;             // variables of the stage
+    bool elements = false, updates = false;  // the writes since the last barrier: by index; by adding
 };
 
 struct State {
@@ -159,10 +160,12 @@ void Walker::read(const Event& e, State& s) {
             say(Code::cute_group, e.place, fmt::format("`{}` is read while cp.async may still be writing it", e.key),
                 b->writes == W::issued ? "call cp_async_fence() after the copies, cp_async_wait<0>() and __syncthreads() before the read"
                                        : "call cp_async_wait<N>() for that group, then __syncthreads(), before the read");
+        else if (e.update && b->updates && b->writes == W::plain) continue;
         else if ((b->writes == W::arrived || b->writes == W::plain) && (e.own.empty() || e.own != b->written_own))
             say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e.key),
                 b->writes == W::arrived ? "__syncthreads() must come after cp_async_wait: the wait is for this thread's copies only"
                                         : "__syncthreads() between the write and the read");
+        if (e.update) continue;  // what is added to is this thread's
         if (e.own.empty() || e.own != b->written_own) b->writes = W::none;
         b->read_own = b->was_read && b->read_own != e.own ? "" : e.own;
         b->was_read = true, b->read = e.place;
@@ -247,6 +250,8 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
                     say(Code::cute_sync, e.place, fmt::format("`{}` is written while other threads may still read what it held", e.key),
                         "__syncthreads() between the last read and the next write");
                 b->was_read = false;
+                b->updates = e.update && (b->writes == W::none || b->updates);
+                b->elements = e.element && (b->writes == W::none || b->elements);
                 b->writes = e.async ? W::issued : W::plain;
                 b->written_own = e.own;
                 b->generic = !e.async;
@@ -265,6 +270,11 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
                 }
             }
             s.initialised.clear();
+            break;
+        case Event::Kind::warp_sync:
+            for (auto& [key, list] : s.buffers)
+                for (Buffer& b : list)
+                    if (b.elements && b.writes == W::plain) b.writes = W::none, b.was_read = false;
             break;
         case Event::Kind::cp_commit:
             ++s.commits;

@@ -11,6 +11,14 @@
 
 namespace tw::graph {
 
+// To tf32, ties to even, by arithmetic that is exact but for one sum: x + 8192 x keeps the upper bits of x, rounded, in f32's 24.
+void round_even(Writer& w, const std::vector<std::string>& names) {
+    for (const std::string& x : names) {
+        w.line(fmt::format("{0}_up = {0} * 8192.0 + {0}", x));
+        w.line(fmt::format("{0} = {0}_up - ({0}_up - {0})", x));
+    }
+}
+
 std::vector<Residue> residues(const Window& w, std::size_t d) {
     std::vector<Residue> out;
     const std::int64_t stride = w.stride[d], dilation = w.dilation[d];
@@ -123,6 +131,8 @@ public:
         w_.family = v_.window.transposed ? "transposed convolution" : "convolution";
         w_.ranges = true;
         matrix_ = v_.kind == Kind::conv;
+        pool_ = v_.kind == Kind::window && v_.fn != "dot";
+        if (pool_) w_.family = "pooling";
         for (std::size_t d = 0; d < positions_.size(); ++d)
             if (positions_[d] >= 0) line_ = d;
         if (!arrange()) return;
@@ -144,7 +154,7 @@ public:
 private:
     bool arrange() {
         const auto& axes = g_.axes.at(g_.anchor);
-        for (std::size_t d = 0; d < 3; ++d) {
+        for (std::size_t d = 0; d + 1 < axes.size(); ++d) {
             std::string index = "0", name = "0";
             if (d == 2 && matrix_) {
                 if (axes[d].size() != 1) {
@@ -170,7 +180,7 @@ private:
 
     void choose() {
         const std::int64_t n = g_.size.at(positions_[line_]);
-        depth_ = w_.prim(v_.in[0]).shape[2];
+        depth_ = pool_ ? 1 : w_.prim(v_.in[0]).shape[2];
         if (!matrix_) {
             bn_ = std::clamp<std::int64_t>(power_of_two(n), 32, 256);
             w_.threads = static_cast<int>(std::min<std::int64_t>(bn_, 128));
@@ -196,19 +206,21 @@ private:
         Argument a;
         a.primitive = x.base;
         a.dtype = w_.prim(x.base).dtype;
-        for (std::size_t d = 0; d < 4; ++d) {
-            if (!x.dims[d].whole()) return w_.fail("a convolution of a slice");
-            if (d == 3) continue;
+        for (std::size_t d = 0; d < x.dims.size(); ++d) {
+            if (!x.dims[d].whole()) return w_.fail("a window over a slice");
+            if (d + 1 == x.dims.size()) continue;
             a.dims.push_back(x.dims[d].size);
             a.strides.push_back(x.dims[d].stride);
         }
-        std::int64_t stride = x.dims[3].stride * count_of(v_.window.in);
+        std::int64_t stride = x.dims.back().stride * count_of(v_.window.in);
         for (const std::int64_t n : v_.window.in) {
             stride /= n;
             a.dims.push_back(n);
             a.strides.push_back(stride);
         }
         x_ = w_.operand(a);
+        if (a.dtype != "f32") return w_.fail("a window over a narrow type");
+        if (pool_) return;
         Argument k;
         k.primitive = g_.operands[1].base;
         k.dtype = w_.prim(k.primitive).dtype;
@@ -218,7 +230,7 @@ private:
             k.strides.push_back(d.stride);
         }
         kernel_ = w_.operand(k);
-        if (a.dtype != "f32" || k.dtype != "f32") w_.fail("a convolution of a narrow type");
+        if (k.dtype != "f32") w_.fail("a convolution of a narrow type");
     }
 
     void head() {
@@ -262,7 +274,8 @@ private:
 
     // The input's element or tile: positions of the kernel, or of `computes`.
     std::string input(const std::string& channel, bool tile) const {
-        std::string out = fmt::format("{}[{}, {}, {}", x_, tile ? index_[0] : name_[0], tile ? index_[1] : name_[1], channel);
+        std::string out = fmt::format("{}[{}", x_, tile ? index_[0] : name_[0]);
+        if (!pool_) out += fmt::format(", {}, {}", tile ? index_[1] : name_[1], channel);
         for (std::size_t d = 0; d < r_.size(); ++d) {
             if (tile && d == line_ && r_[d].stride > 1) {
                 out += ", " + met(d, fmt::format("(tw.arange({0}) + j * {0})", bn_));
@@ -278,7 +291,7 @@ private:
 
     void body() {
         const std::string zeros = matrix_ ? fmt::format("tw.zeros(f32, ({}, {}), layout=tw.mma_c(warps={}))", bm_, bn_, warps_)
-                                          : fmt::format("tw.zeros(f32, ({},))", bn_);
+                                          : fmt::format("tw.full(f32, ({},), {})", bn_, largest() ? "float(\"-inf\")" : "0.0");
         if (matrix_) {
             w_.line(turned() ? fmt::format("sa = tw.shared(f32, ({}, {}), pad=8)", bk_, bm_)
                              : fmt::format("sa = tw.shared(f32, ({}, {}), pad=4)", bm_, bk_));
@@ -296,15 +309,17 @@ private:
         }
         matrix_ ? matrix(sums.back()) : direct(sums.back());
         for (; sums.size() > 1; sums.pop_back()) {
-            w_.line(fmt::format("{0} = {0} + {1}", sums[sums.size() - 2], sums.back()));
+            w_.line(folded(sums[sums.size() - 2], sums.back()));
             w_.close();
         }
-        const std::string kernel = weight(name_[1], "c", name_[2]);
-        const std::string x = input("c", false);
-        std::string text = v_.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}))", x, kernel) : fmt::format("{} * {}", x, kernel);
-        text = fmt::format("sum(c in 0:{}, {})", depth_, text);
+        std::string text = input("c", false);
+        if (!pool_) {
+            const std::string kernel = weight(name_[1], "c", name_[2]);
+            text = v_.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}))", text, kernel) : fmt::format("{} * {}", text, kernel);
+            text = fmt::format("sum(c in 0:{}, {})", depth_, text);
+        }
         for (std::size_t d = r_.size(); d-- > 0;)
-            if (r_[d].taps > 1) text = fmt::format("sum(p{} in 0:{}, {})", d, r_[d].taps, text);
+            if (r_[d].taps > 1) text = fmt::format("{}(p{} in 0:{}, {})", largest() ? "max" : "sum", d, r_[d].taps, text);
         w_.anchor_equation = text;
     }
 
@@ -319,6 +334,7 @@ private:
         const std::string k = fmt::format("c * {0} : c * {0} + {0}", bk_);
         w_.line(fmt::format("b = tw.load({}, fill=0.0)", input(k, true)));
         w_.line(fmt::format("a = tw.load({}, fill=0.0)", weight(index_[1], k, fmt::format("i * {0} : i * {0} + {0}", bm_))));
+        if (v_.tf32 && v_.even) round_even(w_, {"a", "b"});
         w_.line("tw.sync()");
         w_.line("tw.store(sa, a)");
         w_.line("tw.store(sb, b)");
@@ -339,7 +355,17 @@ private:
         w_.close();
     }
 
+    bool largest() const { return pool_ && v_.fn == "max"; }
+    std::string folded(const std::string& to, const std::string& value) const {
+        return largest() ? fmt::format("{0} = tw.maximum({0}, {1})", to, value) : fmt::format("{0} = {0} + {1}", to, value);
+    }
+
     void direct(const std::string& sum) {
+        if (pool_) {
+            w_.line(fmt::format("x = tw.load({}, fill=0.0)", input("", true)));
+            w_.line(folded(sum, "x"));
+            return;
+        }
         const char* round = v_.tf32 ? ".to(tf32).to(f32)" : "";
         w_.open(fmt::format("for c in tw.range({}):", depth_));
         w_.line(fmt::format("x = tw.load({}, fill=0.0){}", input("c", true), round));
@@ -352,7 +378,7 @@ private:
     const Primitive& v_;
     std::vector<Residue> r_;
     std::vector<int> positions_;
-    bool matrix_ = true;
+    bool matrix_ = true, pool_ = false;
     int m_ = -1;
     std::size_t line_ = 0;  // the dimension whose positions are the tile's columns
     std::vector<GridAxis> outer_;
@@ -406,6 +432,7 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
         if (w.failed) return Unexpected<Problem>{w.problem};
         auto kernel = w.finish();
         if (!kernel) return Unexpected<Problem>{kernel.error()};
+        if (packed) kernel->rows = v.from;
         out.push_back(std::move(*kernel));
     }
     return out;

@@ -27,6 +27,7 @@ struct KernelText {
     std::vector<std::string> nodes;                           // of the graph, that it computes
     std::vector<std::pair<std::string, std::int64_t>> sizes;  // a kernel for all sizes: its sizes and their values in this launch
     std::vector<KernelText> before;                           // of the same group: they make its scratch
+    std::string rows;                                         // a node whose window could go row by row instead (Precision::rows)
     std::vector<int> cuts;                                    // primitives that could be stored, so that this becomes several kernels
 };
 

@@ -89,6 +89,7 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
     primitives->large = precision.large;
+    primitives->rows = precision.rows;
     stored.merge(epilogues(*primitives));
     for (std::size_t round = 0; round <= primitives->list.size(); ++round) {
         auto groups = cut(*primitives, stored);
@@ -107,6 +108,7 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
                 for (KernelText& k : *written) {
                     for (KernelText& before : k.before) {
                         before.cuts = cuts_of(*primitives, g);
+                        before.rows = k.rows;
                         out.kernels.push_back(std::move(before));
                     }
                     k.before.clear();

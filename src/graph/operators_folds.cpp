@@ -108,6 +108,8 @@ int scan(Call& c, const char* fn) {
     p.axes = {c.axis("dim", p.shape.size(), -1)};
     p.reverse = c.flag("reverse", false);
     p.exclusive = c.flag("exclusive", false);
+    if (!p.exclusive && p.shape[static_cast<std::size_t>(p.axes[0])] == 1) return x;
+    if (p.exclusive && p.shape[static_cast<std::size_t>(p.axes[0])] == 1) return c.b.broadcast(c.b.number(0), p.shape);
     if (p.exclusive && p.fn == "prod") return c.fail("an exclusive product is not supported");
     return c.b.add(std::move(p));
 }

@@ -143,8 +143,8 @@ bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
     return true;
 }
 
-// Zeros around a window's input (outer, positions), as many as its taps reach: then each of them meets an element.
-int padded(Builder& b, int x, Window& w) {
+// Zeros (of a maximum: -inf) around a window's input (outer, positions), as many as its taps reach: then each of them meets an element.
+int with_edges(Builder& b, int x, Window& w, const std::string& fn = "sum") {
     Window edge;
     edge.in = w.in;
     bool any = false;
@@ -167,7 +167,7 @@ int padded(Builder& b, int x, Window& w) {
     drop_single(edge);
     Primitive p;
     p.kind = Kind::window;
-    p.fn = "sum";
+    p.fn = fn;
     p.in = {x};
     p.shape = {b.shape(x)[0], count_of(edge.out)};
     p.window = edge;
@@ -195,14 +195,17 @@ int conv(Call& c) {
     int positions = b.reshape(x, {count_of(sx) / count_of(w.in), count_of(w.in)});
     // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
     const bool direct = channels == 1 || outs < 8;
-    if (w.transposed || (!direct && w.in.size() == 3)) positions = padded(b, positions, w);
+    const bool rows = c.precision.rows.contains(c.node.name);
+    if (w.transposed || rows || (!direct && w.in.size() == 3)) positions = with_edges(b, positions, w);
     const std::int64_t in = count_of(w.in), out = count_of(w.out);
     p.shape = {sx[0], groups, outs, out};
     Shape kernel = {groups, w.transposed ? channels : outs, w.transposed ? outs : channels};
     kernel.insert(kernel.end(), w.kernel.begin(), w.kernel.end());
     p.kind = direct ? Kind::window : Kind::conv;
     if (direct) p.fn = "dot";
-    p.tf32 = c.flag("tf32", true) && c.precision.conv_tf32 && channels > 1;
+    const auto& asked = c.node.attributes;
+    p.even = asked.contains("tf32") && asked["tf32"] == "even";
+    p.tf32 = (p.even || c.flag("tf32", true)) && c.precision.conv_tf32 && channels > 1;
     p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
     result.insert(result.end(), w.out.begin(), w.out.end());
@@ -215,6 +218,30 @@ int conv(Call& c) {
     return y;
 }
 
+// A dilated window with a single position: its elements one by one.
+int pool_apart(Call& c, int x, const Window& w, const std::string& fn) {
+    Builder& b = c.b;
+    const Shape s = b.shape(x);
+    if (w.taps() > 64) return c.fail("a dilated window of more than 64 taps with a single position");
+    int y = -1;
+    for (std::int64_t t = 0; t < w.taps(); ++t) {
+        Shape starts(s.size(), 0), extents = s;
+        std::int64_t rest = t;
+        bool inside = true;
+        for (std::size_t d = w.in.size(); d-- > 0; rest /= w.kernel[d]) {
+            const std::size_t at = s.size() - w.in.size() + d;
+            starts[at] = rest % w.kernel[d] * w.dilation[d] - w.padding[d];
+            extents[at] = 1;
+            inside = inside && starts[at] >= 0 && starts[at] < w.in[d];
+        }
+        if (!inside) continue;
+        const int one = b.slice(x, starts, extents);
+        y = y < 0 ? one : b.call(fn == "max" ? "max" : "add", y, one);
+    }
+    if (y < 0) return c.fail("a window that meets nothing");
+    return fn == "sum" ? b.call("div", y, static_cast<double>(w.taps())) : y;
+}
+
 // A window with a single position: a reduction of the elements that it meets.
 int pool_once(Call& c, int x, const Window& w, const std::string& fn) {
     Builder& b = c.b;
@@ -222,7 +249,7 @@ int pool_once(Call& c, int x, const Window& w, const std::string& fn) {
     Shape starts(s.size(), 0), extents = s, axes, result = s;
     for (std::size_t d = 0; d < w.in.size(); ++d) {
         const std::size_t at = s.size() - w.in.size() + d;
-        if (w.dilation[d] != 1) return c.fail("a dilated window with a single position is not supported");
+        if (w.dilation[d] != 1 && w.kernel[d] > 1) return pool_apart(c, x, w, fn);
         extents[at] = std::min(w.in[d], w.kernel[d] - w.padding[d]);
         axes.push_back(static_cast<std::int64_t>(at));
     }
@@ -254,6 +281,7 @@ int pool(Call& c, const char* fn) {
     if (count_of(positions) == 1) return pool_once(c, x, w, p.fn);
     drop_single(w);
     p.in = {b.reshape(x, {outer, count_of(w.in)})};
+    if (c.precision.rows.contains(c.node.name)) p.in = {with_edges(b, p.in[0], w, p.fn)};
     p.shape = {outer, count_of(w.out)};
     Shape result = but_last(s, dims);
     result.insert(result.end(), positions.begin(), positions.end());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Primitive {
     Window window;
     bool reverse = false, exclusive = false;  // scan
     bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does
+    bool even = false;                        // conv: ties of that rounding go to even, not away from zero
     std::string from;                         // the graph's node
 };
 
@@ -44,12 +46,14 @@ struct Primitives {
     // From so many multiplications on, operands of products and convolutions are brought into the form that the matrix unit takes, by
     // kernels of their own: below, those cost more than they save.
     std::int64_t large = std::int64_t{1} << 29;
+    std::set<std::string> rows;  // Precision::rows
 };
 
 struct Precision {
     bool conv_tf32 = true;                       // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
     bool matmul_tf32 = false;                    // products too
     std::int64_t large = std::int64_t{1} << 29;  // Primitives::large
+    std::set<std::string> rows;                  // nodes whose windows go row by row over a padded input, unpacked (dense.cpp)
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);

@@ -22,7 +22,7 @@ public:
     explicit Product(Writer& w) : w_(w), g_(w.g), v_(w.prim(w.g.anchor)), conv_(v_.kind == Kind::conv) {}
 
     void write() {
-        w_.family = conv_ ? (v_.window.transposed ? "transposed convolution" : "convolution") : "product";
+        w_.family = conv_ ? "convolution" : "product";
         ProductAxes axes;
         if (!arrange_product(w_, axes)) return;
         if (conv_ ? write_packed_conv(w_, axes) : write_split_product(w_, axes)) return;
@@ -104,7 +104,7 @@ private:
         }
         std::vector<std::size_t> taps;
         for (std::size_t d = 0; d < v_.window.kernel.size(); ++d) taps.push_back(3 + d);
-        a_ = v_.window.transposed ? side(g_.operands[1], {0}, 2, 1, taps, "sa") : side(g_.operands[1], {0}, 1, 2, taps, "sa");
+        a_ = side(g_.operands[1], {0}, 1, 2, taps, "sa");
         Argument x;
         x.primitive = g_.operands[0].base;
         x.dtype = w_.prim(x.primitive).dtype;
@@ -204,12 +204,13 @@ private:
         taps.open();
         const auto names = taps.tap_names();
         std::string tap;
-        for (const std::string& t : weight_taps(v_.window, names)) tap += ", " + t;
+        for (const std::string& t : names) tap += ", " + t;
         w_.open(fmt::format("for c in tw.range({}):", (depth_ + bk_ - 1) / bk_));
         w_.line(fmt::format("b = tw.load({}[{}, {}, {}, at], fill=0.0)", b_.name, index_[0], index_[1], slice("c", bk_)));
         if (taps.masked()) w_.line("b = tw.where(inside[None, :], b, 0.0)");
         const std::string row = slice("i", bm_), k = slice("c", bk_);
         w_.line(fmt::format("a = tw.load({}[{}, {}, {}{}], fill=0.0)", a_.name, index_[1], a_.turned ? k : row, a_.turned ? row : k, tap));
+        if (v_.tf32 && v_.even) round_even(w_, {"a", "b"});
         multiply(taps.accumulator());
         w_.close();
         taps.close();
@@ -218,7 +219,7 @@ private:
             const Met met = meets(v_.window, w_.index_of(n_), t);
             std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], met.position), at;
             if (!met.inside.empty()) x = fmt::format("where({}, {}, 0)", met.inside, x);
-            for (const std::string& one : weight_taps(v_.window, t)) at += ", " + one;
+            for (const std::string& one : t) at += ", " + one;
             const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", at);
             return fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
         });

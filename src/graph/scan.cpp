@@ -53,7 +53,26 @@ void write_scan(Writer& w) {
     const char* one = product ? "1.0" : "0.0";
     const char* op = product ? "*" : "+";
     const std::int64_t n = l.length;
-    if (l.columns >= 0) {
+    if (l.columns >= 0 && (product || v.reverse)) {
+        // Whole chunks, and what came before them: a product of single rows, or rows that go backwards, are not seen to be what `computes`
+        // states.
+        const std::int64_t high = 32, chunks = (n + high - 1) / high;
+        w.threads = 128;
+        w.grid(grid);
+        w.line(fmt::format("carry = tw.full(f32, ({},), {})", l.tile, one));
+        w.open(fmt::format("for r in tw.range({}):", chunks));
+        w.line(v.reverse ? fmt::format("c = ({} - r) * {}", chunks - 1, high) : fmt::format("c = r * {}", high));
+        w.tile = {{l.atom, "c", high}, {l.columns, fmt::format("j * {}", l.tile), l.tile}};
+        const Value in = w.value(v.in[0]);
+        const std::string mask = w.mask(0);
+        w.line(fmt::format("x = {}", mask.empty() ? w.as_tile(in) : fmt::format("tw.where({}, {}, {})", mask, w.as_tile(in), one)));
+        w.line(fmt::format("y = tw.{}(x, axis=0{}) {} carry[None, :]{}", product ? "cumprod" : "cumsum", v.reverse ? ", reverse=True" : "",
+                           op, v.exclusive ? " - x" : ""));
+        w.line(fmt::format("carry = carry {} tw.{}(x, axis=0)", op, product ? "prod" : "sum"));
+        w.set(g.anchor, {"y", 3U, false});
+        w.store(w.value(g.root));
+        w.close();
+    } else if (l.columns >= 0) {
         w.threads = static_cast<int>(l.tile);
         w.grid(grid);
         w.tile = {{l.columns, fmt::format("j * {}", l.tile), l.tile}};

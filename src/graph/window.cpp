@@ -9,10 +9,7 @@ namespace {
 // One tap that meets every position: nothing to ask. Elsewhere both ends are always asked for, also where the shapes answer: the loop over
 // the taps is then recognised as the fold over the taps that `computes` states, where an unconditional one could be read as a run of
 // neighbouring elements.
-bool single(const Window& w, std::size_t d) {
-    return w.taps() == 1 && w.padding[d] == 0 &&
-           (w.transposed ? w.stride[d] == 1 && w.out[d] <= w.in[d] : (w.out[d] - 1) * w.stride[d] < w.in[d]);
-}
+bool single(const Window& w, std::size_t d) { return w.taps() == 1 && w.padding[d] == 0 && (w.out[d] - 1) * w.stride[d] < w.in[d]; }
 
 std::string shifted(const std::string& a, std::int64_t by) {
     return by == 0 ? a : by > 0 ? fmt::format("{} + {}", a, by) : fmt::format("{} - {}", a, -by);
@@ -33,38 +30,13 @@ std::vector<std::string> coordinates(const std::string& s, const Shape& extents)
     return out;
 }
 
-namespace {
-
-bool turned(const Window& w, std::size_t d) { return w.transposed && w.stride[d] == 1 && !one_by_one(w); }
-// Of the ordinary window that a turned one is.
-std::int64_t padding_of(const Window& w, std::size_t d) {
-    return turned(w, d) ? w.dilation[d] * (w.kernel[d] - 1) - w.padding[d] : w.padding[d];
-}
-
-}  // namespace
-
-std::vector<std::string> weight_taps(const Window& w, const std::vector<std::string>& taps) {
-    std::vector<std::string> out = taps;
-    for (std::size_t d = 0; d < taps.size(); ++d)
-        if (turned(w, d) && w.kernel[d] > 1) out[d] = fmt::format("{} - {}", w.kernel[d] - 1, taps[d]);
-    return out;
-}
-
 Met meets(const Window& w, const std::string& s, const std::vector<std::string>& taps) {
     const auto o = coordinates(s, w.out);
     Met met;
     for (std::size_t d = 0; d < w.in.size(); ++d) {
         std::vector<std::string> conditions;
         std::string h;
-        if (w.transposed && !turned(w, d)) {
-            h = fmt::format("({} - {})", shifted(o[d], w.padding[d]), times(taps[d], w.dilation[d]));
-            if (w.stride[d] > 1) {
-                conditions.push_back(fmt::format("{} % {} == 0", h, w.stride[d]));
-                h = fmt::format("({} // {})", h, w.stride[d]);
-            }
-        } else {
-            h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -padding_of(w, d)));
-        }
+        h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -w.padding[d]));
         if (!single(w, d)) conditions.push_back(h + " >= 0");
         if (!single(w, d)) conditions.push_back(fmt::format("{} < {}", h, w.in[d]));
         for (const std::string& c : conditions) met.inside += (met.inside.empty() ? "" : " and ") + c;
@@ -73,32 +45,13 @@ Met meets(const Window& w, const std::string& s, const std::vector<std::string>&
     return met;
 }
 
-bool one_by_one(const Window& w) {
-    if (!w.transposed) return false;
-    bool strided = false;
-    for (const std::int64_t s : w.stride) strided = strided || s > 1;
-    return strided ? w.taps() <= 64 : w.taps() <= 32 && w.in == w.out;
-}
-
 std::string over_taps(const Window& w, const std::string& fold, const std::function<std::string(const std::vector<std::string>&)>& term) {
     std::vector<std::string> names;
     for (std::size_t d = 0; d < w.kernel.size(); ++d) names.push_back(w.kernel[d] == 1 ? "0" : fmt::format("p{}", d));
-    if (!one_by_one(w)) {
-        std::string text = term(names);
-        for (std::size_t d = names.size(); d-- > 0;)
-            if (w.kernel[d] > 1) text = fmt::format("{}({} in 0:{}, {})", fold, names[d], w.kernel[d], text);
-        return text;
-    }
-    std::string text;
-    for (std::int64_t t = 0; t < w.taps(); ++t) {
-        std::int64_t rest = t;
-        for (std::size_t d = names.size(); d-- > 0;) {
-            names[d] = std::to_string(rest % w.kernel[d]);
-            rest /= w.kernel[d];
-        }
-        text += (t ? " + " : "(") + term(names);
-    }
-    return text + ")";
+    std::string text = term(names);
+    for (std::size_t d = names.size(); d-- > 0;)
+        if (w.kernel[d] > 1) text = fmt::format("{}({} in 0:{}, {})", fold, names[d], w.kernel[d], text);
+    return text;
 }
 
 Taps::Taps(Writer& writer, const Window& window, std::string shape, std::string identity, std::string combine)
@@ -122,7 +75,7 @@ void Taps::open() {
     const auto taps = tap_names();
     for (std::size_t d = 0; d < window_.kernel.size(); ++d) {
         if (window_.kernel[d] == 1) continue;
-        w_.open(fmt::format("for p{} in tw.{}({}):", d, one_by_one(window_) ? "unroll" : "range", window_.kernel[d]));
+        w_.open(fmt::format("for p{} in tw.range({}):", d, window_.kernel[d]));
         names_.push_back(fmt::format("acc{}", d));
         w_.line(fmt::format("{} = {}", names_.back(), identity_));
         ++loops_;
@@ -131,17 +84,8 @@ void Taps::open() {
     for (std::size_t d = 0; d < window_.kernel.size(); ++d) {
         const std::string h = fmt::format("h{}", d);
         std::vector<std::string> conditions;
-        if (window_.transposed && !turned(window_, d)) {
-            w_.line(fmt::format("{} = o{} + ({} - {})", h, d, window_.padding[d], times(taps[d], window_.dilation[d])));
-            if (window_.stride[d] > 1) {
-                w_.line(fmt::format("e{} = {}", d, h));
-                w_.line(fmt::format("{} = e{} // {}", h, d, window_.stride[d]));
-                conditions.push_back(fmt::format("(e{} % {} == 0)", d, window_.stride[d]));
-            }
-        } else {
-            w_.line(fmt::format("{} = {} + ({} - {})", h, times(fmt::format("o{}", d), window_.stride[d]),
-                                times(taps[d], window_.dilation[d]), padding_of(window_, d)));
-        }
+        w_.line(fmt::format("{} = {} + ({} - {})", h, times(fmt::format("o{}", d), window_.stride[d]), times(taps[d], window_.dilation[d]),
+                            window_.padding[d]));
         if (!single(window_, d)) conditions.push_back(fmt::format("({} >= 0)", h));
         if (!single(window_, d)) conditions.push_back(fmt::format("({} < {})", h, window_.in[d]));
         for (const std::string& c : conditions) inside += (inside.empty() ? "" : " & ") + c;
@@ -166,7 +110,7 @@ void write_window(Writer& w) {
     Group& g = w.g;
     const Primitive& v = w.prim(g.anchor);
     const bool dot = v.fn == "dot";
-    w.family = dot ? "direct convolution" : v.window.taps() == 1 && v.fn == "sum" ? "padding" : "pooling";
+    w.family = dot ? "direct convolution" : v.window.taps() == 1 ? "padding" : "pooling";
     const auto& axes = g.axes.at(g.anchor);
     std::set<int> ends;
     for (const auto& axis : axes)
@@ -226,9 +170,8 @@ void write_window(Writer& w) {
     const std::string kernel = dot ? w.operand(arguments[1]) : "";
     const auto subscript_of = [&](const std::vector<std::string>& outer, const std::vector<std::string>& t) {
         std::string tap;
-        for (const std::string& one : weight_taps(v.window, t)) tap += ", " + one;
-        return v.window.transposed ? fmt::format("{}, {}, {}{}", outer[1], channel, outer[2], tap)
-                                   : fmt::format("{}, {}, {}{}", outer[1], outer[2], channel, tap);
+        for (const std::string& one : t) tap += ", " + one;
+        return fmt::format("{}, {}, {}{}", outer[1], outer[2], channel, tap);
     };
     if (dot) {
         const char* round = v.tf32 ? ".to(tf32).to(f32)" : "";

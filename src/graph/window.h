@@ -19,11 +19,6 @@ struct Met {
 // `computes`: where output position `s` and the taps `t` (one name for each dimension) meet the input.
 Met meets(const Window& w, const std::string& s, const std::vector<std::string>& taps);
 
-// Taps are told apart one by one in transposed windows of not too many: what they meet depends on a remainder (strided), or runs against
-// the taps.
-bool one_by_one(const Window& w);
-// A transposed window of stride 1 is an ordinary one with its taps turned round: these are the places of its taps in the kernel.
-std::vector<std::string> weight_taps(const Window& w, const std::vector<std::string>& taps);
 // `computes`: the fold ("sum", "max") of `term` over all taps.
 std::string over_taps(const Window& w, const std::string& fold, const std::function<std::string(const std::vector<std::string>&)>& term);
 
@@ -33,6 +28,8 @@ struct Residue {
     std::int64_t rest = 0, extent = 0, taps = 0, first = 0, step = 1, shift = 0, spread = 1, stride = 1, apart = 1;
 };
 std::vector<Residue> residues(const Window& w, std::size_t d);
+
+void round_even(Writer& w, const std::vector<std::string>& names);  // tiles of the kernel
 
 // Loops over the taps of a window, one accumulator for each level.
 class Taps {

@@ -9,7 +9,8 @@ constexpr std::size_t kMaxLine = 8u << 20;
 constexpr std::size_t kMaxSource = 256u << 10;
 
 bool is_kernel(std::string_view text) {
-    return text.find("@tw.kernel") != std::string_view::npos || text.find("tw.kernel(") != std::string_view::npos;
+    const auto has = [&](const char* word) { return text.find(word) != std::string_view::npos; };
+    return has("@tw.kernel") || has("tw.kernel(") || (has("__global__") && has("// launch "));
 }
 
 }  // namespace
@@ -55,6 +56,7 @@ std::string kernel_source_in(const std::string& text) {
     if (best.empty() && !fenced && is_kernel(text)) {
         const auto begin = text.find("import tilewright");
         if (begin != std::string::npos && (begin == 0 || text[begin - 1] == '\n')) best = text.substr(begin);
+        else if (begin == std::string::npos && text.find("__global__") != std::string::npos) best = text;  // CuTe
     }
     if (best.size() > kMaxSource || best.find('\0') != std::string::npos) return {};
     return best;

@@ -22,6 +22,7 @@ struct GateOptions {
     double verify_seconds = 120;     // wall clock of all static gates
     double search_seconds = 3;       // for a counterexample
     bool invariant_feedback = true;  // false (an ablation): a refused proof is reported without place, instance and tags
+    bool compile = true;             // false: the static gates end before the compiler
     bool use_gpu = true;
     int rounds = 12;          // of the interleaved timing
     double gpu_seconds = 40;  // of one candidate on the GPU

@@ -18,7 +18,11 @@ struct GpuGate::State {
     std::unique_ptr<runtime::EvaluationSession> session;
 
     // As in the static gates: what their compiler made is in the cache under this name.
-    static std::string file_of(const tasks::Task& task) { return task.name + ".py"; }
+    static std::string file_of(const tasks::Task& task) { return task.name + (task.language == "cute" ? ".cu" : ".py"); }
+    // What a candidate in CuTe needs to be launched.
+    static void say_language(const tasks::Task& task, json& request) {
+        if (task.language == "cute") request["language"] = "cute", request["signature"] = tasks::signature_source(task);
+    }
     json request_for(const tasks::Task& task, const std::string& source, std::uint64_t seed, const tasks::Sizes& other = {}) const {
         json request = {{"text", source},
                         {"file", file_of(task)},
@@ -31,6 +35,7 @@ struct GpuGate::State {
         for (const auto& [name, value] : other) request["sizes"][name] = value;
         for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
         if (!task.tolerance.empty()) request["tolerance"] = task.tolerance;
+        say_language(task, request);
         for (const tasks::TensorSpec& t : task.tensors)
             if (!t.values.empty()) request["inputs"][t.name] = t.values;
         return request;
@@ -74,7 +79,10 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
     json request = state_->request_for(task, source, state_->options.seed);
     request.update(
         {{"time", true}, {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}, {"budget_ms", 400}, {"brief", true}});
-    if (!best.empty()) request["against"] = {{"text", best}, {"file", State::file_of(task)}, {"kernel", task.name}, {"us", best_us}};
+    if (!best.empty()) {
+        request["against"] = {{"text", best}, {"file", State::file_of(task)}, {"kernel", task.name}, {"us", best_us}};
+        State::say_language(task, request["against"]);
+    }
     if (state_->options.on_gate) state_->options.on_gate("test");
     j.evidence = state_->session->evaluate(request, state_->options.deadline);
     const std::string status = j.evidence.value("status", "our bug"), message = j.evidence.value("message", "");

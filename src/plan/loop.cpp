@@ -506,8 +506,14 @@ std::string Loop::statement() const {
             "{:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.",
             state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
     }
-    std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ",
-                                  integer_in(best.evidence, "obligations", 0, 0, 1 << 30));
+    const auto assertions = integer_in(best.evidence, "obligations", 0, 0, 1 << 30);
+    std::string out =
+        task_.language != "cute" ? fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ", assertions)
+        : assertions > 0         ? fmt::format(
+                                       "NOT proved: the best kernel is CuTe text. The tile kernel that it is printed from is proved ({} "
+                                               "assertions). ",
+                                       assertions)
+                         : "NOT proved: the best kernel is CuTe text, checked where it could be read, and tested. ";
     if (best.evidence.contains("resources")) {
         const json& r = best.evidence["resources"];
         const auto count = [&](const char* key) { return integer_in(r, key, 0, 0, 1 << 30); };

@@ -73,7 +73,8 @@ std::string fill_prompt(const std::string& text, const PromptValues& values) {
 runtime::Result<Prompt> prompt_for(const Request& r, int tool_rounds) {
     const auto folder = runtime::data_folder("prompts");
     const char* name = r.attempt > 0 && !r.failed_source.empty() ? "repair.md" : r.current_source.empty() ? "first.md" : "optimise.md";
-    auto system = read_file(folder / "system.md"), user = read_file(folder / name);
+    const bool cute = r.task && r.task->language == "cute";
+    auto system = read_file(folder / (cute ? "cute_system.md" : "system.md")), user = read_file(folder / name);
     for (const auto* text : {&system, &user})
         if (!*text)
             return runtime::fail(runtime::FailureKind::io_error, text->error(),
@@ -86,7 +87,14 @@ runtime::Result<Prompt> prompt_for(const Request& r, int tool_rounds) {
     const std::string usual = r.stage == Stage::first ? "" : target == "sm_80" ? "cp_async" : "";
     PromptValues values = {
         {"tool_rounds", std::to_string(tool_rounds)},
-        {"reference", trimmed_reference(*sections, {r.technique_text, r.current_source, r.failed_source, join(r.invariants, "\n"), usual})},
+        {"reference",
+         cute ? cute_notes(r.task->workload)
+              : trimmed_reference(*sections, {r.technique_text, r.current_source, r.failed_source, join(r.invariants, "\n"), usual})},
+        {"fence", cute ? "cpp" : "python"},
+        {"standing", cute ? "tested" : "proved and tested"},
+        {"provable", cute ? "" : " and provable"},
+        {"beginning", cute ? "The task's signature, as the tile language writes it (sizes are run-time integers, tensors are row-major):"
+                           : "The file must begin like this, and the function must have this signature:"},
         {"task", task},
         {"signature", r.task ? tasks::signature_source(*r.task) : std::string()},
         {"current", r.current_source},

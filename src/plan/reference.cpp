@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "plan/knowledge.h"
 #include "runtime/shared_library.h"
 
 namespace tw::plan {
@@ -77,6 +78,24 @@ runtime::Result<std::vector<ReferenceSection>> load_reference() {
         return runtime::fail(runtime::FailureKind::io_error, text.error(),
                              "the folder docs comes with the program; TILEWRIGHT_DATA names the folder that holds it");
     return split_reference(*text);
+}
+
+std::string cute_notes(tasks::WorkloadClass workload) {
+    std::set<std::filesystem::path> files;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(knowledge_folder() / "cute", error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().extension() == ".md") files.insert(entry->path());
+    std::string out;
+    for (const auto& file : files) {
+        const auto text = read_file(file);
+        constexpr std::string_view begin = "<!-- for: ";
+        const auto end = text ? text->find(" -->") : std::string::npos;
+        if (end == std::string::npos || text->rfind(begin, 0) != 0) continue;
+        const auto classes = words_of(std::string_view(*text).substr(begin.size(), end - begin.size()));
+        if (!classes.count("all") && !classes.count(std::string(tasks::name_of(workload)))) continue;
+        out += text->substr(std::min(text->size(), text->find('\n') + 1)) + "\n";
+    }
+    return out;
 }
 
 std::string trimmed_reference(const std::vector<ReferenceSection>& sections, const std::vector<std::string>& texts) {

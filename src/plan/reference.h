@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/failure.h"
+#include "tasks/task.h"
 
 namespace tw::plan {
 
@@ -26,5 +27,8 @@ runtime::Result<std::vector<ReferenceSection>> load_reference();
 // The sections that any kernel needs, and those that document a name that occurs as a word in one of `texts`, in their order.
 // A section of level 3 brings the head of its section of level 2.
 std::string trimmed_reference(const std::vector<ReferenceSection>& sections, const std::vector<std::string>& texts);
+
+// The notes of knowledge/cute that are for this class of work, in the order of their names. Empty: there are none here.
+std::string cute_notes(tasks::WorkloadClass workload);
 
 }  // namespace tw::plan

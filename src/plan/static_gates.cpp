@@ -14,6 +14,7 @@
 #include "lang/extract.h"
 #include "lower/lower.h"
 #include "plan/builtin/terms.h"
+#include "plan/cute_gates.h"
 #include "plan/feedback.h"
 #include "plan/gates.h"
 #include "plan/tools.h"
@@ -85,8 +86,10 @@ public:
         if (gate("parse", [&] { return parse(); }) && gate("specification", [&] { return specification(); })) {
             // Trials and compiler run beside the proof; their gates are asked in order, and take what is left to wait for.
             trials_ = std::async(std::launch::async, [this] { return run_trials(); });
-            for (const ir::Kernel& k : module_->kernels) builds_.push_back(std::async(std::launch::async, [this, &k] { return build(k); }));
-            if (gate("verify", [&] { return verify(); }) && gate("emulate", [&] { return emulate(); }))
+            if (options_.compile)
+                for (const ir::Kernel& k : module_->kernels)
+                    builds_.push_back(std::async(std::launch::async, [this, &k] { return build(k); }));
+            if (gate("verify", [&] { return verify(); }) && gate("emulate", [&] { return emulate(); }) && options_.compile)
                 gate("compile", [&] { return compile(); });
             stop_ = true;
         }
@@ -369,7 +372,15 @@ Judgement judge_static(const tasks::Task& task, const std::string& source, const
     const runtime::WorkerResult result = runtime::run_in_worker(
         [&] {
             if (!scratch.path().empty()) ::setenv("TMPDIR", scratch.path().c_str(), 1);
-            return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace);
+            const auto tile = [&](const std::string& kernel_file, const GateOptions& o) { return StaticJudge(task, kernel_file, o).run(); };
+            const auto without_compiler = [&](const std::string& kernel_file) {
+                GateOptions o = options;
+                o.compile = false;
+                o.on_gate = nullptr;
+                return tile(kernel_file, o);
+            };
+            const Judgement judged = task.language == "cute" ? judge_cute(task, source, options, without_compiler) : tile(source, options);
+            return pack(judged).dump(-1, ' ', false, json::error_handler_t::replace);
         },
         limits);
     Judgement j;

@@ -240,9 +240,9 @@ bool is_allowed_variable(std::string_view name) {
         "TERM",          "TMPDIR",      "PWD",  "HOSTNAME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "NO_COLOR", "COLUMNS",
         "SSL_CERT_FILE", "SSL_CERT_DIR"};
     if (std::find(std::begin(names), std::end(names), name) != std::end(names)) return true;
-    static constexpr std::string_view heads[] = {"LC_",         "XDG_",      "CUDA_",  "NVIDIA_", "NV_",     "CUBLAS",
-                                                 "TILEWRIGHT_", "PYTHON",    "CONDA_", "TORCH",   "TRITON_", "OMP_",
-                                                 "MKL_",        "OPENBLAS_", "ASAN_",  "UBSAN_",  "LSAN_",   "TSAN_"};
+    static constexpr std::string_view heads[] = {"LC_",         "XDG_",   "CUDA_",  "CUTLASS_", "NVIDIA_", "NV_",  "CUBLAS",
+                                                 "TILEWRIGHT_", "PYTHON", "CONDA_", "TORCH",    "TRITON_", "OMP_", "MKL_",
+                                                 "OPENBLAS_",   "ASAN_",  "UBSAN_", "LSAN_",    "TSAN_"};
     return std::any_of(std::begin(heads), std::end(heads), [&](std::string_view head) { return name.substr(0, head.size()) == head; });
 }
 

@@ -304,14 +304,17 @@ int tw_module_load(const char* request_json, tw_module** module) {
         auto text = from_file ? tw::read_file(name) : tw::Expected<std::string, std::string>(request.at("source").get<std::string>());
         if (!text) return bad_input(text.error());
         rt::TunedFile all_tuned;
-        if (from_file && request.value("tuned", true)) {
+        if (from_file && !request.contains("signature") && request.value("tuned", true)) {
             auto read = rt::read_tuned(name);
             if (!read) return report(read.error());
             all_tuned = *std::move(read);
             if (all_tuned.program_digest != rt::program_digest(*text)) all_tuned.entries.clear();
         }
         rt::TunedFile tuned = rt::agreeing(all_tuned, constants);
-        auto loaded = rt::KernelModule::from_text(name, *text, constants);
+        // With a signature the text is CuTe C++ (runtime/cute_candidate.h).
+        const std::string signature = request.value("signature", std::string());
+        auto loaded = signature.empty() ? rt::KernelModule::from_text(name, *text, constants)
+                                        : rt::KernelModule::from_cute(name, *text, signature);
         // The file's own values may not go with what the caller chose: the first set that was tuned with it and is taken stands in; where
         // none was, one that differs least, with the caller's values in it.
         tw::lower::ConstValues chosen = constants;

@@ -183,6 +183,11 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
     for (const auto& option : options) digest.add_field(option);
     digest.add_field("headers");
     for (const auto& [name, text] : *headers) digest.add_field(name), digest.add_field(text);
+    for (const auto& folder : request.system_folders) {
+        const auto version = read_file(folder / "cutlass/version.h");
+        digest.add_field(version ? *version : std::string());
+        options.push_back("--include-path=" + folder.string());
+    }
 
     CompiledKernels result;
     result.key = digest.hex();
@@ -213,7 +218,7 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
     }
     // The toolkit's headers are not in the key: their folder is a matter of the machine, their text of NVRTC's version.
     if (const auto toolkit = request.own_text ? fs::path() : find_cuda_include_folder(); !toolkit.empty())
-        options.push_back("--include-path=" + toolkit.string());
+        for (const fs::path& folder : {toolkit, toolkit / "cccl"}) options.push_back("--include-path=" + folder.string());
     // NVRTC since 13 keeps a cache of its own that gives back a cubin without the assembler's report, which says the registers and
     // spills; ours keeps both.
     if (identity->major >= 13 && std::find(options.begin(), options.end(), "--no-cache") == options.end()) options.push_back("--no-cache");

@@ -26,6 +26,8 @@ struct CompileRequest {
     std::vector<std::pair<std::string, std::string>> defines;
     std::vector<std::string> options;  // more NVRTC options, e.g. "-lineinfo"
     std::vector<std::filesystem::path> include_folders;
+    // Searched by the compiler itself, for a template library of hundreds of files: of their text only the version is in the cache's key.
+    std::vector<std::filesystem::path> system_folders;
     bool use_cache = true;
     // Printed by us: it must hold no line for the preprocessor but our own, and the compiler is shown our headers and no folder of the
     // machine, so that nothing a kernel's text says can bring a file in.

@@ -57,6 +57,46 @@ Result<std::unique_ptr<KernelModule>> KernelModule::from_text(const std::string&
     return made;
 }
 
+Result<std::unique_ptr<KernelModule>> KernelModule::from_cute(const std::string& name, const std::string& text,
+                                                              const std::string& signature) {
+    const auto refused = [&](const CuteProblem& p) {
+        return fail(FailureKind::bad_input, fmt::format("{}:{}: {}", name, p.line, p.message), p.hint);
+    };
+    if (const auto problem = cute_text_problem(text)) return refused(*problem);
+    const auto launches = cute_launches(text);
+    if (!launches) return refused(launches.error());
+    auto module = cute_module(signature, *launches);
+    if (!module) return refused(module.error());
+    auto made = std::make_unique<KernelModule>();
+    made->module_ = std::move(module->module);
+    made->module_.file = name;
+    made->cute_text_ = text;
+    made->cute_entries_ = std::move(module->entries);
+    return made;
+}
+
+Result<CompiledKernels> KernelModule::compile_kernel(std::size_t index, const std::string& arch, CuteEntry* entry) const {
+    const ir::Kernel& kernel = module_.kernels[index];
+    if (!cute_text_.empty()) {
+        auto request = request_for_cute(cute_text_, module_.file, arch);
+        if (!request) return std::move(request).propagate();
+        auto compiled = compile(*request);
+        if (!compiled)  // text of a user's: that it does not compile is theirs to mend
+            return fail(compiled.error().kind == FailureKind::compile_error ? FailureKind::bad_input : compiled.error().kind,
+                        compiled.error().message, compiled.error().fix);
+        if (entry) *entry = cute_entries_[index];
+        if (const auto problem = parameter_problem(kernel, cute_entries_[index], compiled->cubin))
+            return fail(FailureKind::bad_input, *problem);
+        return compiled;
+    }
+    auto emitted = codegen::emit(kernel, module_.file);
+    if (!emitted)
+        return fail(FailureKind::internal,
+                    fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
+    if (entry) *entry = {emitted->entry, emitted->arguments};
+    return compile(request_for_own_text(emitted->source, kernel.name + ".cu", arch));
+}
+
 Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     auto opened = driver_with_context();
     if (!opened) return std::move(opened).propagate();
@@ -73,18 +113,15 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
         return fail(FailureKind::device_error, fmt::format("{} is written for sm_90a; this GPU is {}", kernel.name, arch),
                     "use a kernel with target=\"sm_80\"");
     }
-    auto emitted = codegen::emit(kernel, module_.file);
-    if (!emitted)
-        return fail(FailureKind::internal,
-                    fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
-    auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", arch));
+    CuteEntry entry;
+    auto compiled = compile_kernel(index, arch, &entry);
     if (!compiled) return std::move(compiled).propagate();
     auto made = std::make_shared<Loaded>();
-    auto on_device = DeviceKernel::load(compiled->cubin, emitted->entry);
+    auto on_device = DeviceKernel::load(compiled->cubin, entry.entry);
     if (!on_device) return std::move(on_device).propagate();
     made->kernel = *std::move(on_device);
     made->compiled = *std::move(compiled);
-    made->arguments = emitted->arguments;
+    made->arguments = std::move(entry.arguments);
     made->multiprocessors = device->multiprocessors;
     return loaded_.emplace(key, std::move(made)).first->second.get();
 }
@@ -299,6 +336,8 @@ Result<void> KernelModule::prepare_step(const PlannedStep& planned, PreparedLaun
         step.origins.push_back(origin);
         step.words.push_back(word);
     }
+    // A TiledCopy in CuTe is its descriptor and padding, which the driver copies too.
+    if (!cute_text_.empty() && !step.maps.empty()) step.maps.emplace_back();
     for (int axis = 0; axis < 3; ++axis) step.shape.grid[axis] = choice->launch.grid[axis];
     step.shape.grid[0] = resident_grid(kernel, step.shape.grid[0], loaded.multiprocessors);
     step.shape.block[0] = static_cast<std::uint32_t>(codegen::threads_of(kernel));

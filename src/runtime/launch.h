@@ -11,6 +11,7 @@
 #include "ir/ir.h"
 #include "lower/lower.h"
 #include "runtime/compile.h"
+#include "runtime/cute_candidate.h"
 #include "runtime/device_kernel.h"
 #include "runtime/launch_plan.h"
 #include "runtime/tensor_map.h"
@@ -87,6 +88,11 @@ public:
     static Result<std::unique_ptr<KernelModule>> from_file(const std::string& path, const lower::ConstValues& constants);
     static Result<std::unique_ptr<KernelModule>> from_text(const std::string& name, const std::string& text,
                                                            const lower::ConstValues& constants);
+    // CuTe C++ with its launch lines (runtime/cute_candidate.h). `signature`: the task's, as a kernel file.
+    static Result<std::unique_ptr<KernelModule>> from_cute(const std::string& name, const std::string& text, const std::string& signature);
+
+    // A kernel's text compiled: what codegen prints of it, or the CuTe text it stands in. `entry`: gets its function and parameters.
+    Result<CompiledKernels> compile_kernel(std::size_t kernel, const std::string& arch, CuteEntry* entry = nullptr) const;
 
     const ir::Module& ir() const { return module_; }
 
@@ -118,6 +124,8 @@ private:
     Result<void> prepare_step(const PlannedStep& planned, PreparedLaunch& into, bool contents_known);
 
     ir::Module module_;
+    std::string cute_text_;                // empty: a kernel file
+    std::vector<CuteEntry> cute_entries_;  // by kernel
     std::mutex guard_;
     std::map<std::pair<cu::Context, std::size_t>, std::shared_ptr<Loaded>> loaded_;  // by context and index into module_.kernels
 };

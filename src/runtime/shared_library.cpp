@@ -218,6 +218,29 @@ fs::path find_cuda_include_folder() {
     return {};
 }
 
+fs::path find_cutlass_include_folder() {
+    std::error_code ignored;
+    const auto holds = [&](const fs::path& folder) { return fs::exists(folder / "cute/tensor.hpp", ignored); };
+    if (const auto named = environment("CUTLASS_INCLUDE"); !named.empty()) return holds(named) ? fs::path(named) : fs::path();
+    std::vector<fs::path> roots;
+    fs::path above = own_folder();
+    for (int level = 0; level < 5 && !above.empty(); ++level, above = above.parent_path()) {
+        if (holds(above / "share/cutlass/include")) return above / "share/cutlass/include";
+        roots.push_back(above / ".deps/venv");
+        if (above == above.parent_path()) break;
+    }
+    if (const auto root = environment("VIRTUAL_ENV"); !root.empty()) roots.emplace_back(root);
+    for (const fs::path& root : roots) {
+        for (fs::directory_iterator entry(root / "lib", ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+            const fs::path folder = entry->path() / "site-packages/cutlass_library/source/include";
+            if (holds(folder)) return folder;
+        }
+    }
+    for (const auto& packages : split_path_list(environment("TILEWRIGHT_PYTHON_PATH")))
+        if (const fs::path folder = fs::path(packages) / "cutlass_library/source/include"; holds(folder)) return folder;
+    return {};
+}
+
 fs::path find_cuda_program(const std::string& name) {
     if (is_hidden(name.c_str())) return {};
     std::vector<fs::path> folders = own_folders("bin");

@@ -34,6 +34,8 @@ void* find_symbol(const SharedLibrary& library, const char* symbol);
 
 // The toolkit's folder with cuda_fp16.h and the like, or an empty path. NVRTC itself needs none of them.
 std::filesystem::path find_cuda_include_folder();
+// Where cute/tensor.hpp lies: CUTLASS_INCLUDE, PyPI's nvidia-cutlass beside the program or among Python's packages; empty: nowhere.
+std::filesystem::path find_cutlass_include_folder();
 
 // A program of the CUDA toolkit (nvdisasm, cuobjdump): in the project's own environment, in PATH, in a toolkit's bin folder or in a Python
 // environment's packages. Empty: none.

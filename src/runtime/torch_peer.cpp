@@ -52,7 +52,9 @@ json torch_case(const json& request, std::string& problem) {
     const std::string label = request.value("file", std::string("kernel.py"));
     auto text = request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : read_file(label);
     if (!text) return problem = text.error(), json();
-    auto module = KernelModule::from_text(label, *text, request.value("constants", json::object()).get<lower::ConstValues>());
+    auto module = request.value("language", std::string()) == "cute"
+                      ? KernelModule::from_cute(label, *text, request.at("signature").get<std::string>())
+                      : KernelModule::from_text(label, *text, request.value("constants", json::object()).get<lower::ConstValues>());
     if (!module) return problem = module.error().text(), json();
     auto signature = find_signature((*module)->ir(), request.value("kernel", std::string()));
     if (!signature) return problem = signature.error().text(), json();

@@ -164,6 +164,9 @@ public:
             } else if (key == "precision") {
                 task.precision = string(value, key);
                 if (task.precision != "strict" && task.precision != "tf32") value_error(value, "precision is strict or tf32");
+            } else if (key == "language") {
+                task.language = string(value, key);
+                if (task.language != "tile" && task.language != "cute") value_error(value, "language is tile or cute");
             } else if (key == "class") {
                 const auto c = parse_workload_class(string(value, key));
                 if (!c) value_error(value, "class is elementwise, reduction, scan, contraction, attention, grouped or convolution");
@@ -213,9 +216,9 @@ public:
                     for (const toml::node& n : *a) task.held_out.push_back(sizes(n, "held_out"));
                 else key_error(value, "held_out is an array of tables");
             } else {
-                key_error(
-                    value, fmt::format("a task has no key '{}'", printable(key)),
-                    "its keys are name, computes, class, target, precision, assume, peer, sizes, tensors, scalars, tolerance, held_out");
+                key_error(value, fmt::format("a task has no key '{}'", printable(key)),
+                          "its keys are name, computes, class, target, precision, language, assume, peer, sizes, tensors, scalars, "
+                          "tolerance, held_out");
             }
         }
     }

@@ -6,6 +6,7 @@
 //   computes = "Y[m, n] = bf16(gelu(f32(X[m, n])))"
 //   class = "elementwise"                 # optional: found from `computes`
 //   target = "sm_90a"
+//   language = "tile"                     # or "cute": candidates are CuTe C++ (docs/cute.md)
 //   precision = "strict"                  # or "tf32": the peak that the roofline takes; what may be rounded says `computes`
 //   [sizes]
 //   M = 16384
@@ -63,6 +64,7 @@ struct Task {
     WorkloadClass workload = WorkloadClass::elementwise;
     std::string target = "sm_90a";
     std::string precision = "strict";
+    std::string language = "tile";  // what candidates are written in: "tile" or "cute"
     Sizes sizes;
     std::vector<TensorSpec> tensors;
     std::vector<ScalarSpec> scalars;

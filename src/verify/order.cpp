@@ -131,6 +131,7 @@ struct SampleHash {
         auto take = [&](std::int64_t v) { h = (h ^ h >> 29) * 0x9e3779b97f4a7c15u + static_cast<std::size_t>(v); };
         for (const auto& [variable, value] : s.at_read) take(value);
         for (const auto& [variable, value] : s.at_write) take(value);
+        for (std::int64_t end : s.write_ends) take(end);
         return h ^ h >> 32;
     }
 };
@@ -332,7 +333,8 @@ OrderResult check_order(const ir::Kernel& k) {
         done.clear();
         run_all(cut.instances, {});
     }
-    for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop");
+    for (int round = 1;
+         round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).kind == CoverageGap::Kind::loop;
          ++round) {
         run_all(longer_instances(k, round), {});
     }
@@ -351,7 +353,7 @@ OrderResult check_order(const ir::Kernel& k) {
             run_all(cut.instances, forced);
             irregular_run(forced);
         }
-        if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage);
+        if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage).text;
     }
     result.dependences = fit(k, samples);
     static constexpr emulate::FaultKind kinds[] = {

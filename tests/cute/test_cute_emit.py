@@ -40,13 +40,19 @@ def test_the_words_of_cute_are_used():
     for word in ("TiledMMA<MMA_Atom<SM80_16x8x16_F32BF16BF16F32_TN>", "make_tiled_copy_A", "SM75_U32x4_LDSM_N", "local_tile", "cp_async_fence", "Swizzle<2, 4, 3>"):
         assert word in gemm, word
     hopper = kernels_of("kernels/gemm_sm90.py")[0]["source"]
+    attention = kernels_of("kernels/attention_sm90.py", "--kernel", "attention")[0]["source"]
+    for word in ("_RS<GMMA::Major::K", "prepend<4>(tile.layout()", "warpgroup_fence_operand(a)", "tw::put_pair"):
+        assert word in attention, word
+    cluster = kernels_of("kernels/gemm_cluster_sm90.py")[0]["source"]
+    for word in ("SM90_TMA_LOAD_MULTICAST", "cudaLaunchAttributeClusterDimension", "ClusterBarrier::arrive(", "cluster_wait()"):
+        assert word in cluster, word
     for word in ("SM90_TMA_LOAD", "SM90_64x256x16_F32BF16BF16_SS", "warpgroup_wait<1>", "ClusterTransactionBarrier::wait", "SM90_U32x4_STSM_N", "warpgroup_reg_alloc<232>"):
         assert word in hopper, word
 
 
 def test_what_has_no_text_is_refused_with_its_place():
-    ran = emit(SOURCE / "kernels/gemm_cluster_sm90.py", "--to", "cute")
-    assert ran.returncode == 1 and re.search(r"gemm_cluster_sm90\.py:\d+: .*--to cute has no text for a cluster of blocks", ran.stderr), ran.stderr
+    ran = emit(SOURCE / "kernels/cumsum.py", "--to", "cute")
+    assert ran.returncode == 1 and re.search(r"cumsum\.py:\d+: .*--to cute has no text for the statement `.*scan sum", ran.stderr), ran.stderr
     # The others of a file are there all the same.
     softmax = kernels_of("kernels/softmax_sm90.py", "--kernel", "softmax")
     assert any("error" in k for k in softmax) and any("source" in k for k in softmax)
@@ -78,7 +84,7 @@ def test_emitted_text_passes_the_check_of_cute_text(tmp_path, file):
 # nvcc takes 5 to 15 seconds a kernel, so CI has a sample; TILEWRIGHT_COMPILE_ALL=1 takes every kernel of these files.
 @pytest.mark.skipif(HEADERS is None, reason="CuTe's headers are not installed (scripts/setup.sh)")
 @pytest.mark.skipif(NVCC is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("file, arch", [("softmax", "sm_80"), ("gemm_sm80", "sm_80"), ("gemm_sm90", "sm_90a"), ("rmsnorm_sm90", "sm_90a")])
+@pytest.mark.parametrize("file, arch", [("softmax", "sm_80"), ("gemm_sm80", "sm_80"), ("gemm_sm90", "sm_90a"), ("rmsnorm_sm90", "sm_90a"), ("gemm_cluster_sm90", "sm_90a")])
 def test_nvcc_takes_it(tmp_path, file, arch):
     kernels = [k for k in kernels_of(f"kernels/{file}.py") if "source" in k]
     for i, kernel in enumerate(kernels if os.environ.get("TILEWRIGHT_COMPILE_ALL") else kernels[:1]):

@@ -161,7 +161,7 @@ TEST_P(OverTheWire, AGoodReplyIsTakenWithItsCost) {
     EXPECT_EQ(asked.exchanges[0].tokens_in, 1000);
     EXPECT_EQ(asked.exchanges[0].tokens_out, 200);
     EXPECT_DOUBLE_EQ(asked.exchanges[0].cost_usd, 0.004);  // 1000 x 2 USD + 200 x 10 USD per million
-    EXPECT_EQ(asked.exchanges[0].prompt_version, "system-1 first-1");
+    EXPECT_EQ(asked.exchanges[0].prompt_version, "system-1 first-2");
     const auto questions = server().questions(own("good"));
     ASSERT_EQ(questions.size(), 1u);
     EXPECT_TRUE(questions[0]["with_key"]);

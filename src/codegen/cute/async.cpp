@@ -6,7 +6,6 @@
 namespace tw::codegen::cute {
 
 std::string Printer::barrier(const ir::BarrierRef& b) {
-    if (b.cluster_rank) fail("a barrier of another block of the cluster");
     const std::string slot = expr(b.slot);
     return fmt::format("{}[{}]", barrier_names_[static_cast<std::size_t>(b.array)], slot);
 }
@@ -30,10 +29,28 @@ bool Printer::synchronisation(const ir::Stmt& s) {
     if (auto* o = std::get_if<ir::BarrierInit>(&s.op))
         return say(fmt::format("{}::init(&{}, {});", transaction, barrier(o->barrier), o->arrivals));
     if (std::holds_alternative<ir::BarrierInitFence>(s.op)) return say("cutlass::arch::fence_barrier_init();");
+    if (std::holds_alternative<ir::BlockFence>(s.op)) return say("__threadfence_block();");
+    if (auto* o = std::get_if<ir::ClusterArrive>(&s.op)) return say(o->relaxed ? "cluster_arrive_relaxed();" : "cluster_arrive();");
+    if (std::holds_alternative<ir::ClusterWait>(s.op)) return say("cluster_wait();");
+    if (auto* o = std::get_if<ir::CpAsyncArrive>(&s.op))
+        return say(fmt::format("cutlass::arch::cpasync_barrier_arrive{}(&{});", o->noinc ? "_noinc" : "", barrier(o->barrier)));
+    if (auto* o = std::get_if<ir::NamedArrive>(&s.op)) {
+        use("named_arrive");
+        return say(fmt::format("tw::named_arrive({}, {});", expr(o->id), o->threads));
+    }
+    if (std::holds_alternative<ir::GridWait>(s.op)) return use("grid_wait"), say("tw::grid_wait();");
+    if (std::holds_alternative<ir::GridLaunch>(s.op)) return use("grid_launch"), say("tw::grid_launch();");
     if (auto* o = std::get_if<ir::BarrierExpect>(&s.op))
         return say(fmt::format("{}::arrive_and_expect_tx(&{}, {});", transaction, barrier(o->barrier), expr(o->bytes)));
     if (auto* o = std::get_if<ir::BarrierArrive>(&s.op)) {
-        if (o->count != 1) return fail("an arrival that counts more than once"), true;
+        if (o->count != 1 && o->barrier.cluster_rank) return fail("several arrivals at another block's barrier"), true;
+        if (o->count != 1) {
+            use("arrive_many");
+            return say(fmt::format("tw::arrive_many(&{}, {});", barrier(o->barrier), o->count));
+        }
+        if (o->barrier.cluster_rank)
+            return say(
+                fmt::format("cutlass::arch::ClusterBarrier::arrive(&{}, {}, true);", barrier(o->barrier), expr(*o->barrier.cluster_rank)));
         return say(fmt::format("{}::arrive(&{});", transaction, barrier(o->barrier)));
     }
     if (auto* o = std::get_if<ir::BarrierWait>(&s.op))
@@ -61,7 +78,10 @@ bool Printer::synchronisation(const ir::Stmt& s) {
 void Printer::check_maps() {
     loc_ = k_.loc;
     ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        if (auto* o = std::get_if<ir::TmaLoad>(&s.op)) maps_loaded_.insert(o->map);
+        if (auto* o = std::get_if<ir::TmaLoad>(&s.op)) {
+            maps_loaded_.insert(o->map);
+            if (o->multicast_mask) maps_multicast_.insert(o->map);
+        }
         if (auto* o = std::get_if<ir::TmaStore>(&s.op)) maps_stored_.insert(o->map);
     });
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) {
@@ -75,8 +95,8 @@ void Printer::check_maps() {
     }
 }
 
-// "auto tma0 = make_tma_copy(...)": the box is a tile in shared memory with the map's swizzle.
-std::string Printer::map_tensor(std::size_t map) {
+// "make_tma_copy(...)": the box is a tile in shared memory with the map's swizzle.
+std::string Printer::map_tensor(std::size_t map, const std::string& tensor) {
     const ir::TensorMap& m = k_.tensor_maps[map];
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(m.tensor)];
     std::vector<std::pair<int, int>> modes;
@@ -89,8 +109,11 @@ std::string Printer::map_tensor(std::size_t map) {
         box = fmt::format("make_composed_layout(Swizzle<{}, 4, 3>{{}}, smem_ptr_flag_bits<{}>{{}}, {})", target::swizzle_bits(m.swizzle),
                           target::bytes(t.dtype) * 8, box);
     const bool store = maps_stored_.count(static_cast<int>(map)) != 0;
-    return fmt::format("auto tma{} = make_tma_copy({}{{}}, {}, {});", map, store ? "SM90_TMA_STORE" : "SM90_TMA_LOAD",
-                       tensor_names_[static_cast<std::size_t>(m.tensor)], box);
+    return fmt::format("make_tma_copy({}{{}}, {}, {})",
+                       store                                          ? "SM90_TMA_STORE"
+                       : maps_multicast_.count(static_cast<int>(map)) ? "SM90_TMA_LOAD_MULTICAST"
+                                                                      : "SM90_TMA_LOAD",
+                       tensor, box);
 }
 
 // The box of the map's tensor at the coordinates, as TMA's own coordinates.
@@ -106,22 +129,37 @@ std::string Printer::box_text(int map, const std::vector<ir::Expr>& coordinates)
     return tile_text(fmt::format("tma{}.get_tma_tensor(make_shape({}))", map, join(dims, ", ")), origin, all, extents);
 }
 
+// The tile in shared memory with as many modes as the map's box: a box of one row of a batch has more than the tile.
+std::optional<std::string> Printer::boxed_tile(const ir::SharedView& view, int map) {
+    const auto tile = shared_tile(view);
+    const std::vector<int>& box = k_.tensor_maps[static_cast<std::size_t>(map)].box;  // innermost first
+    if (!tile || view.dims.size() >= box.size()) return tile;
+    for (std::size_t i = view.dims.size(); i < box.size(); ++i)
+        if (box[i] != 1) return fail("a TMA box with more dimensions than its tile in shared memory"), std::nullopt;
+    line(fmt::format("auto tile = {};", *tile));
+    return fmt::format("make_tensor(tile.data(), prepend<{}>(tile.layout(), Layout<_1, _0>{{}}))", box.size());
+}
+
 void Printer::tma_load(const ir::TmaLoad& op) {
-    if (op.multicast_mask) return fail("a TMA load that several blocks receive");
-    const auto tile = shared_tile(op.dst);
-    if (!tile) return;
+    if (!op.multicast_mask && maps_multicast_.count(op.map)) return fail("a TMA map that is used with several receivers and with one");
     open("");
+    const auto tile = boxed_tile(op.dst, op.map);
+    if (!tile) return;
     line(fmt::format("auto block = tma{}.get_slice(0);", op.map));
-    line(fmt::format("copy(tma{}.with({}), block.partition_S({}), block.partition_D({}));", op.map, barrier(op.barrier),
-                     box_text(op.map, op.coordinates), *tile));
+    std::string with = barrier(op.barrier);
+    const bool hint = op.hint != ir::CacheHint::none;
+    if (op.multicast_mask || hint) with += fmt::format(", uint16_t({})", op.multicast_mask ? expr(*op.multicast_mask) : "0");
+    if (hint) with += fmt::format(", TMA::CacheHintSm90::EVICT_{}", op.hint == ir::CacheHint::evict_first ? "FIRST" : "LAST");
+    line(fmt::format("copy(tma{}.with({}), block.partition_S({}), block.partition_D({}));", op.map, with, box_text(op.map, op.coordinates),
+                     *tile));
     close();
 }
 
 void Printer::tma_store(const ir::TmaStore& op) {
     if (op.reduce_add) return fail("a TMA store that adds");
-    const auto tile = shared_tile(op.src);
-    if (!tile) return;
     open("");
+    const auto tile = boxed_tile(op.src, op.map);
+    if (!tile) return;
     line(fmt::format("auto block = tma{}.get_slice(0);", op.map));
     line(fmt::format("copy(tma{}, block.partition_S({}), block.partition_D({}));", op.map, *tile, box_text(op.map, op.coordinates)));
     close();

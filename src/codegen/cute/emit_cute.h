@@ -21,6 +21,10 @@ struct CuteKernel {
 // `number`: which kernel of its name in the file it is, from 1 on; 0: the only one. Pre: the last form, as for `emit`.
 Expected<CuteKernel, EmitFailure> emit_cute(const ir::Kernel& kernel, const std::string& file, int number = 0);
 
+// The variants of one kernel as a candidate of the loop: device code alone, without templates, with lines of comment that say how each is
+// launched (runtime/cute_candidate.h). Pre: the kernels have one signature.
+Expected<std::string, EmitFailure> emit_cute_candidate(const std::vector<const ir::Kernel*>& kernels, const std::string& file);
+
 struct CuteFile {
     std::string name, arch;  // "softmax.cu", "sm_80"
 };

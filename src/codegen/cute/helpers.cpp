@@ -51,12 +51,45 @@ CUTE_DEVICE void store_inside(Src const& src, At const& at, Bound const& bound, 
   }
 }
 )"},
+        {"load_between", {}, R"(// The same where the tile may begin before the tensor: coordinates below `first` are outside too.
+template <int V, class Src, class At, class First, class Bound, class Fill, class Dst>
+CUTE_DEVICE void load_between(Src const& src, At const& at, First const& first, Bound const& bound, Fill fill, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), bound)) {
+      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) dst(j) = elem_leq(first, at(j)) && elem_less(at(j), bound) ? T(src(j)) : T(fill);
+    }
+  }
+}
+)"},
+        {"store_between", {}, R"(template <int V, class Src, class At, class First, class Bound, class Dst>
+CUTE_DEVICE void store_between(Src const& src, At const& at, First const& first, Bound const& bound, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), bound)) {
+      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) {
+        if (elem_leq(first, at(j)) && elem_less(at(j), bound)) dst(j) = src(j);
+      }
+    }
+  }
+}
+)"},
         {"cp_async_inside",
          {},
          R"(// cp.async of vectors of V values; what lies beyond the bound is filled with zeros. No bound lies inside a vector.
 template <class Op, int V, class Src, class At, class Bound, class Dst>
 CUTE_DEVICE void cp_async_inside(Src const& src, At const& at, Bound const& bound, Dst&& dst) {
-  using Word = std::remove_extent_t<typename Op::SRegisters>;
+  using Word = CUTE_STL_NAMESPACE::remove_extent_t<typename Op::SRegisters>;
   CUTE_UNROLL
   for (int i = 0; i < size(dst); i += V) {
     Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)), elem_less(at(i), bound));
@@ -105,6 +138,38 @@ CUTE_DEVICE void bulk_wait() {
 )"},
         {"named_sync", {}, R"(// Barrier `id` of the block's sixteen, by its hardware number.
 CUTE_DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+)"},
+        {"swizzled",
+         {},
+         R"(// An address in shared memory after its swizzle of 16-byte chunks. What is added to it later must leave the bits of the swizzle alone.
+template <int Bits, class T>
+CUTE_DEVICE T* swizzled(T* p) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) ^ ((cast_smem_ptr_to_uint(p) >> 3) & (((1u << Bits) - 1) << 4)));
+}
+)"},
+        {"put_pair", {}, R"(// Two neighbours of a register tensor, rounded to 16 bits by one instruction.
+template <class Dst>
+CUTE_DEVICE void put_pair(Dst&& dst, int v, float a, float b) {
+  uint32_t pair;
+  if constexpr (is_same_v<typename remove_cvref_t<Dst>::value_type, half_t>) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+  reinterpret_cast<uint32_t&>(dst(v)) = pair;
+}
+)"},
+        {"named_arrive",
+         {},
+         R"(CUTE_DEVICE void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+)"},
+        {"arrive_many", {}, R"(// Several arrivals at an mbarrier at once.
+CUTE_DEVICE void arrive_many(uint64_t* barrier, int count) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(cast_smem_ptr_to_uint(barrier)), "r"(count) : "memory");
+}
+)"},
+        {"grid_wait", {}, R"(// Until the grids before this one have ended and their writes are visible.
+CUTE_DEVICE void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+)"},
+        {"grid_launch", {}, R"(// The grid after this one may begin.
+CUTE_DEVICE void grid_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 )"},
         {"exp2_approx", {}, R"(CUTE_DEVICE float exp2_approx(float x) {
   float r;

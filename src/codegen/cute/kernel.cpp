@@ -104,8 +104,11 @@ void Printer::for_loop(const ir::For& op) {
 }
 
 void Printer::if_else(const ir::If& op) {
-    if (op.vote >= 0) return fail("a branch that each warp takes for itself (tw.any)");
-    open("if (" + expr(op.condition) + ")");
+    if (op.vote >= 0) {
+        std::vector<std::string> values;
+        for (int v = 0; v < dist(op.vote).values(); ++v) values.push_back(fmt::format("{}({})", name(op.vote), v));
+        open(fmt::format("if (__any_sync(0xffffffffu, {}))", join(values, " || ")));
+    } else open("if (" + expr(op.condition) + ")");
     region(op.then);
     if (!op.otherwise.empty()) {
         --depth_;
@@ -205,6 +208,11 @@ std::string Printer::shared_tensors() {
         if (type.empty()) return fail(fmt::format("a shared buffer of {}", target::name(b.dtype))), text;
         text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});\n", buffer_names_[i], type,
                             b.byte_offset, buffer_layout(b));
+        if (!plain_buffers_.count(static_cast<int>(i))) continue;
+        ir::SharedBuffer plain = b;
+        plain.swizzle = target::SwizzleMode::None;
+        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});   // without the swizzle\n",
+                            companion(buffer_names_[i], "plain"), type, b.byte_offset, buffer_layout(plain));
     }
     for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
         const ir::BarrierArray& b = k_.barriers[i];
@@ -217,7 +225,7 @@ std::string Printer::shared_tensors() {
 std::string Printer::parameters(bool host) {
     std::vector<std::string> list;
     for (std::size_t i = 0; i < k_.tensor_maps.size() && !host; ++i)
-        list.push_back(fmt::format("CUTE_GRID_CONSTANT Tma{0} const tma{0}", i));
+        list.push_back(fmt::format("CUTE_GRID_CONSTANT {1}Tma{0} const tma{0}", i, as_candidate_ ? entry_ + "_" : ""));
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         const ir::Tensor& t = k_.tensors[i];
         const std::string type = element_type(t.dtype);
@@ -238,11 +246,9 @@ std::string Printer::parameters(bool host) {
 void Printer::refuse_what_has_no_text() {
     loc_ = k_.loc;
     if (!k_.teams.empty()) return fail("messages between the blocks of a team");
-    if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) return fail("a cluster of blocks");
-    if (k_.dependent_launch) return fail("a launch that begins before the one before it has ended");
 }
 
-Expected<CuteKernel, EmitFailure> Printer::run() {
+void Printer::print_body() {
     choose_names();
     declarations_ = Declarations(k_);
     var_declared_.assign(k_.vars.size(), false);
@@ -250,9 +256,13 @@ Expected<CuteKernel, EmitFailure> Printer::run() {
     if (!failed()) find_products();
     if (!failed()) check_maps();
     group_threads_ = 32 * k_.warps;
-    const std::string list = failed() ? "" : parameters(false);
-    const std::string tensors = failed() ? "" : global_tensors() + shared_tensors();
+    body_list_ = failed() ? "" : parameters(false);
     if (!failed()) region(k_.body);
+    body_tensors_ = failed() ? "" : global_tensors() + shared_tensors();  // last: which are needed is known then
+}
+
+Expected<CuteKernel, EmitFailure> Printer::run() {
+    print_body();
     const std::string host = failed() ? "" : launcher();
     if (failed()) return Unexpected(*problem_);
     std::string head;
@@ -270,8 +280,8 @@ Expected<CuteKernel, EmitFailure> Printer::run() {
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) templates += fmt::format("{}class Tma{}", i ? ", " : "", i);
     if (!templates.empty()) head += "template <" + templates + ">\n";
     head += fmt::format("__global__ void __launch_bounds__({}, {}) {}({}) {{\n", 32 * k_.warps, std::max(1, k_.min_blocks_per_sm), entry_,
-                        list);
-    return CuteKernel{entry_, launcher_, head + tensors + out_ + "}\n\n" + host};
+                        body_list_);
+    return CuteKernel{entry_, launcher_, head + body_tensors_ + out_ + "}\n\n" + host};
 }
 
 }  // namespace tw::codegen::cute

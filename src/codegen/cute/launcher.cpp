@@ -76,10 +76,15 @@ std::string Printer::launcher() {
         add("int device = 0, processors = 0;");
         add("cudaGetDevice(&device);");
         add("cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);");
-        add(fmt::format("int const blocks = cute::min(grid_x, processors * {});", std::max(1, k_.min_blocks_per_sm)));
+        const int cluster = std::max(1, k_.cluster[0]), resident = std::max(1, k_.min_blocks_per_sm);
+        if (cluster == 1) add(fmt::format("int const blocks = cute::min(grid_x, processors * {});", resident));
+        else
+            add(fmt::format("int const blocks = cute::min(grid_x, cute::max(processors * {0} / {1} * {1}, {1}));   // whole clusters",
+                            resident, cluster));
     }
     if (!k_.tensor_maps.empty()) text += global_tensors();
-    for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) add(map_tensor(i));
+    for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i)
+        add(fmt::format("auto tma{} = {};", i, map_tensor(i, tensor_names_[static_cast<std::size_t>(k_.tensor_maps[i].tensor)])));
     std::string entry = entry_;
     if (!k_.tensor_maps.empty()) {
         std::vector<std::string> types;
@@ -91,6 +96,26 @@ std::string Printer::launcher() {
         add(fmt::format("cudaError_t const allowed = cudaFuncSetAttribute({}, cudaFuncAttributeMaxDynamicSharedMemorySize, {});",
                         entry == "kernel" ? "reinterpret_cast<void const*>(kernel)" : entry, k_.shared_bytes));
         add("if (allowed != cudaSuccess) return allowed;");
+    }
+    if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1 || k_.dependent_launch) {
+        int count = 0;
+        add("cudaLaunchAttribute attributes[2];");
+        if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) {
+            add(fmt::format("attributes[{}].id = cudaLaunchAttributeClusterDimension;", count));
+            for (int axis = 0; axis < 3; ++axis)
+                add(fmt::format("attributes[{}].val.clusterDim.{} = {};", count, "xyz"[axis], k_.cluster[axis]));
+            ++count;
+        }
+        if (k_.dependent_launch) {
+            add(fmt::format("attributes[{}].id = cudaLaunchAttributeProgrammaticStreamSerialization;", count));
+            add(fmt::format("attributes[{}].val.programmaticStreamSerializationAllowed = 1;", count++));
+        }
+        add("cudaLaunchConfig_t config = {};");
+        add(fmt::format("config.gridDim = dim3({}, grid_y, grid_z), config.blockDim = dim3({}), config.dynamicSmemBytes = {};", blocks,
+                        32 * k_.warps, k_.shared_bytes));
+        add(fmt::format("config.stream = stream, config.attrs = attributes, config.numAttrs = {};", count));
+        add(fmt::format("return cudaLaunchKernelEx(&config, {}, {});", entry, join(arguments, ", ")));
+        return text + "}\n";
     }
     add(fmt::format("{}<<<dim3({}, grid_y, grid_z), {}, {}, stream>>>({});", entry, blocks, 32 * k_.warps, k_.shared_bytes,
                     join(arguments, ", ")));

@@ -33,6 +33,10 @@ struct AtomOrder {
     }
     std::vector<int> at(int t, int s) const {
         const int lane = t % 32, warp = t / 32;
+        if (warpgroup && operand == 'A') {  // 64 x K in registers: pairs, then 8 rows, then 8 columns, then k-steps of 16
+            const int v0 = s % 2, v1 = s / 2 % 2, v2 = s / 4 % 2, repeats = rows / 64, m = s / 8 % repeats, k = s / 8 / repeats;
+            return {lane / 4 + 8 * v1 + 16 * warp + 64 * m, lane % 4 * 2 + v0 + 8 * v2 + 16 * k};
+        }
         if (warpgroup) {  // C, 64 x N a warpgroup: rows by warps, columns in eights, then further 64 rows
             const int v0 = s % 2, v1 = s / 2 % 2, n = s / 4 % (columns / 8), m = s / 4 / (columns / 8);
             return {lane / 4 + 8 * v1 + 16 * warp + 64 * m, lane % 4 * 2 + v0 + 8 * n};
@@ -84,9 +88,19 @@ std::string permutation(int extent, int warps, int atom) {
     return layout(mode({{atom, 1}, {warps, extent / warps}, {extent / warps / atom, atom}}));
 }
 
+const char* major_of(const ir::Kernel& k, const ir::SharedView& v) {
+    const ir::SharedBuffer& buffer = k.buffers[static_cast<std::size_t>(v.buffer)];
+    return buffer.dims[static_cast<std::size_t>(v.dims[1])].strides[0] == 1 ? "K" : "MN";
+}
+
 const char* operand_name(DType t) { return t == DType::BF16 ? "BF16" : t == DType::F16 ? "F16" : nullptr; }
 
 }  // namespace
+
+std::string Printer::a_operand(const ir::Wgmma& op) const {
+    const auto* a = std::get_if<ir::SharedView>(&op.a);
+    return a ? major_of(k_, *a) : "R";
+}
 
 void Printer::find_products() {
     auto add = [&](int f, const MatrixUse& use) {
@@ -122,8 +136,6 @@ void Printer::find_products() {
             add(o->b, {name, sb, 'B', shape({n, k})});
         }
         if (auto* o = std::get_if<ir::Wgmma>(&s.op)) {
-            const auto* a = std::get_if<ir::SharedView>(&o->a);
-            if (!a) return fail("a wgmma whose first operand is in registers");
             const ir::Distribution& c = dist(o->acc);
             const DType dt = k_.buffers[static_cast<std::size_t>(o->b.buffer)].dtype;
             const char* type = operand_name(dt);
@@ -131,13 +143,16 @@ void Printer::find_products() {
                 return fail(fmt::format("a wgmma of {} into {}", target::name(dt), target::name(dtype(o->acc))));
             const int m = c.shape[0], n = c.shape[1];
             if (n > 256 || n % 8 != 0) return fail(fmt::format("a wgmma of {} columns", n));
-            auto major = [&](const ir::SharedView& v) {
-                const ir::SharedBuffer& buffer = k_.buffers[static_cast<std::size_t>(v.buffer)];
-                return buffer.dims[static_cast<std::size_t>(v.dims[1])].strides[0] == 1 ? "K" : "MN";
-            };
+            const std::string from = a_operand(*o);
             const std::string name = product(fmt::format(
-                "TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::{2}, GMMA::Major::{3}>>, Layout<Shape<_1, _1, _1>>>", n, type,
-                major(*a), major(o->b)));
+                "TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_{4}S<GMMA::Major::{2}, GMMA::Major::{3}>>, Layout<Shape<_1, _1, _1>>>", n, type,
+                from == "R" ? "K" : from, major_of(k_, o->b), from == "R" ? "R" : "S"));
+            if (const auto* a = std::get_if<int>(&o->a)) {
+                const ir::Distribution& d = dist(*a);
+                const auto sa = slots(d, {'A', d.shape[0], d.shape.size() > 1 ? d.shape[1] : 1, {4, 1}, true});
+                if (sa.empty() || dtype(*a) != dt) return fail("a wgmma whose operand in registers lies otherwise than CuTe's");
+                add(*a, {name, sa, 'A', shape(d.shape)});
+            }
             const auto so = slots(c, {'C', m, n, {4, 1}, true});
             if (so.empty()) return fail("a wgmma whose accumulator lies otherwise than CuTe's");
             add(o->acc, {name, so, 'C', shape({m, n})});
@@ -158,7 +173,12 @@ void Printer::load_matrix(const ir::LoadShared& op) {
     line(fmt::format("auto copy_{} = make_tiled_copy_{}(Copy_Atom<{}, {}>{{}}, {}{{}});", m.operand == 'A' ? 'a' : 'b', m.operand, atom,
                      element_type(dtype(op.dst)), m.name));
     line(fmt::format("auto thread = copy_{}.get_slice({});", m.operand == 'A' ? 'a' : 'b', tid_));
-    line(fmt::format("copy(copy_{}, thread.partition_S({}), thread.retile_D({}));", m.operand == 'A' ? 'a' : 'b', *tile, name(op.dst)));
+    std::string from = fmt::format("thread.partition_S({})", *tile);
+    if (const auto plain = plain_tile(op.src, dist(op.dst), m.order, four ? 8 : 4)) {
+        line(fmt::format("Tensor rows = thread.partition_S({});", *plain));
+        from = swizzled_once(op.src, "rows");
+    }
+    line(fmt::format("copy(copy_{}, {}, thread.retile_D({}));", m.operand == 'A' ? 'a' : 'b', from, name(op.dst)));
     close();
 }
 
@@ -196,16 +216,20 @@ void Printer::mma(const ir::Mma& op) {
 
 void Printer::wgmma(const ir::Wgmma& op) {
     const MatrixUse& m = matrix_.at(op.acc);
-    const auto a = shared_tile(std::get<ir::SharedView>(op.a)), b = shared_tile(op.b);
+    const auto* in_registers = std::get_if<int>(&op.a);
+    const auto a = in_registers ? name(*in_registers) : shared_tile(std::get<ir::SharedView>(op.a));
+    const auto b = shared_tile(op.b);
     if (!a || !b) return;
     open("");
     line(fmt::format("{} product;", m.name));
     line(fmt::format("auto thread = product.get_slice({});", tid_));
-    line(fmt::format("Tensor a = thread.make_fragment_A(thread.partition_A({}));   // descriptors", *a));
+    if (in_registers) line(fmt::format("auto& a = {};", *a));
+    else line(fmt::format("Tensor a = thread.make_fragment_A(thread.partition_A({}));   // descriptors", *a));
     line(fmt::format("Tensor b = thread.make_fragment_B(thread.partition_B({}));", *b));
     if (!op.accumulate.is_constant(1))
         line(fmt::format("product.accumulate_ = {} ? GMMA::ScaleOut::One : GMMA::ScaleOut::Zero;", expr(op.accumulate)));
     line(fmt::format("warpgroup_fence_operand({});", name(op.acc)));
+    if (in_registers) line("warpgroup_fence_operand(a);");
     line("CUTE_UNROLL");
     open("for (int k = 0; k < size<2>(a); ++k)");
     line(fmt::format("gemm(product, a(_, _, k), b(_, _, k), {});", name(op.acc)));

@@ -42,19 +42,22 @@ std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr
 std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
     if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
-    for (const Expr& o : view.origin) {
-        if (!facts_.non_negative(o)) return fail("a tile that may begin before its tensor"), std::nullopt;
-    }
     Tile tile;
     tile.tensor = tile_text(tensor_names_[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
-    std::vector<std::string> bounds, tests;
+    std::vector<std::string> firsts, bounds, tests;
+    bool before = false;  // may it begin before the tensor?
     for (std::size_t i = 0; i < view.dims.size(); ++i) {
         const auto d = static_cast<std::size_t>(view.dims[i]);
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (i < view.in_bounds.size() && view.in_bounds[i] && !limited) {
             bounds.push_back(value(view.extents[i]));
+            firsts.emplace_back("0");
             continue;
         }
+        const bool starts_inside = facts_.non_negative(view.origin[d]);
+        before = before || !starts_inside;
+        firsts.push_back(starts_inside ? "0" : fmt::format("-{}", expr(view.origin[d])));
+        if (!starts_inside) tests.push_back(fmt::format("{} >= 0", expr(view.origin[d])));
         const std::string end = limited ? fmt::format("cute::min({}, {})", expr(t.dims[d]), expr(*view.limit[i])) : expr(t.dims[d]);
         bounds.push_back(view.origin[d].is_constant(0) ? end : fmt::format("{} - {}", end, expr(view.origin[d])));
         tests.push_back(fmt::format("{} >= {}", bounds.back(), view.extents[i]));
@@ -62,6 +65,7 @@ std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
     // A dimension that is fixed lies inside: the verifier proves it.
     if (!tests.empty()) {
         tile.bound = fmt::format("make_coord({})", join(bounds, ", "));
+        if (before) tile.first = fmt::format("make_coord({})", join(firsts, ", "));
         tile.whole = join(tests, " && ");
     }
     return tile;
@@ -73,7 +77,9 @@ bool Printer::may_cut(const ir::GlobalView& view, int vector) const {
         const auto d = static_cast<std::size_t>(view.dims[i]);
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (!t.strides[d].is_constant(1) || (i < view.in_bounds.size() && view.in_bounds[i] && !limited)) continue;
-        if (limited || facts_.multiple(t.dims[d]) % vector != 0 || facts_.multiple(view.origin[d]) % vector != 0) return true;
+        if (limited || !facts_.non_negative(view.origin[d]) || facts_.multiple(t.dims[d]) % vector != 0 ||
+            facts_.multiple(view.origin[d]) % vector != 0)
+            return true;
     }
     return false;
 }
@@ -94,6 +100,36 @@ std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
     if (b.byte_offset % target::pattern_bytes(b.swizzle) != 0)
         return fail(fmt::format("`{}`, which begins inside a pattern of its swizzle", b.name)), std::nullopt;
     return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
+}
+
+std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order,
+                                               int step) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    if (b.swizzle == target::SwizzleMode::None || view.cluster_rank || b.byte_offset % target::pattern_bytes(b.swizzle) != 0) return {};
+    const int bits = target::swizzle_bits(b.swizzle), looked_at = ((1 << bits) - 1) << 7, changed = ((1 << bits) - 1) << 4;
+    std::vector<int> zero(b.dims.size(), 0);
+    std::vector<int> first;
+    for (std::size_t v = 0; v < order.size(); ++v) {
+        if (order[v] % step != 0) continue;
+        const std::vector<int> at = d.at(0, static_cast<int>(v));
+        if (first.empty()) first = at;
+        std::vector<int> coordinate = zero;
+        for (std::size_t i = 0; i < view.dims.size(); ++i) {
+            if (at[i] < first[i]) return {};
+            coordinate[static_cast<std::size_t>(view.dims[i])] = at[i] - first[i];
+        }
+        const int offset = ir::linear_address(b, coordinate) - ir::linear_address(b, zero);
+        if (offset % 16 != 0 || (offset & (looked_at | changed)) != 0) return {};
+    }
+    plain_buffers_.insert(view.buffer);
+    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), view.origin, view.dims, view.extents);
+}
+
+std::string Printer::swizzled_once(const ir::SharedView& view, const std::string& partition) {
+    use("swizzled");
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data()))), {}.layout())",
+                       target::swizzle_bits(b.swizzle), partition, partition);
 }
 
 // Pre: the view has no dimensions.
@@ -134,6 +170,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         return line(fmt::format("{}(0) = {};", name(op.dst), element));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    const int values = dist(op.dst).values();
     if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
@@ -142,12 +179,14 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
-        use("load_inside");
+        use(tile->first.empty() ? "load_inside" : "load_between");
         line(fmt::format("Tensor at = thread.partition_S(make_identity_tensor({}{{}}));", shape(dist(op.dst).shape)));
         const bool cuts = may_cut(op.src, vector);
-        const std::string masked = fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound,
-                                               number(op.has_fill ? op.fill : 0, type));
-        if (!cuts) line(masked);
+        const std::string fill = number(op.has_fill ? op.fill : 0, type);
+        const std::string masked =
+            tile->first.empty() ? fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound, fill)
+                                : fmt::format("tw::load_between<{}>(src, at, {}, {}, {}, dst);", vector, tile->first, tile->bound, fill);
+        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -169,6 +208,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
                                 tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    const int values = d.values();
     if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, d)));
@@ -178,11 +218,13 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     if (failed()) return;
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
-        use("store_inside");
+        use(tile->first.empty() ? "store_inside" : "store_between");
         line(fmt::format("Tensor at = thread.partition_D(make_identity_tensor({}{{}}));", shape(d.shape)));
         const bool cuts = may_cut(op.dst, vector);
-        const std::string masked = fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound);
-        if (!cuts) line(masked);
+        const std::string masked = tile->first.empty()
+                                       ? fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound)
+                                       : fmt::format("tw::store_between<{}>(src, at, {}, {}, dst);", vector, tile->first, tile->bound);
+        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -208,8 +250,9 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
     line(fmt::format("Tensor at = make_identity_tensor({}{{}}).compose({}{{}})({}, _);", shape(d.shape), thread_value_layout(d), tid_));
     line("CUTE_UNROLL");
     open(fmt::format("for (int v = 0; v < {}; ++v)", d.values()));
-    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", tile->bound.empty() ? "" : "if (elem_less(at(v), " + tile->bound + ")) ",
-                     name(op.src)));
+    std::string inside = tile->bound.empty() ? "" : fmt::format("elem_less(at(v), {})", tile->bound);
+    if (!tile->first.empty()) inside += fmt::format(" && elem_leq({}, at(v))", tile->first);
+    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", inside.empty() ? "" : "if (" + inside + ") ", name(op.src)));
     close();
     close();
 }
@@ -250,6 +293,7 @@ void Printer::cp_async(const ir::CpAsync& op) {
     const auto from = global_tile(op.src);
     const auto to = shared_tile(op.dst);
     if (!from || !to) return;
+    if (!from->first.empty()) return fail("a copy to shared memory of a tile that may begin before its tensor");
     const int vector = op.bytes / target::bytes(type);
     // A bound that cuts a vector would need a partial copy, for which CuTe has no atom.
     if (may_cut(op.src, vector)) return fail("a copy to shared memory whose vectors may lie across the tensor's edge");
@@ -260,7 +304,12 @@ void Printer::cp_async(const ir::CpAsync& op) {
     line(fmt::format("using Copy = {};", tiled_copy(cp, type, op.dist)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
     line(fmt::format("Tensor src = thread.partition_S({});", from->tensor));
-    line(fmt::format("Tensor dst = thread.partition_D({});", *to));
+    std::vector<int> own_order(static_cast<std::size_t>(op.dist.values()));
+    for (std::size_t v = 0; v < own_order.size(); ++v) own_order[v] = static_cast<int>(v);
+    if (const auto plain = plain_tile(op.dst, op.dist, own_order, vector)) {
+        line(fmt::format("Tensor rows = thread.partition_D({});", *plain));
+        line(fmt::format("Tensor dst = {};", swizzled_once(op.dst, "rows")));
+    } else line(fmt::format("Tensor dst = thread.partition_D({});", *to));
     if (from->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
         use("cp_async_inside");

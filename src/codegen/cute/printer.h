@@ -29,6 +29,8 @@ class Printer {
 public:
     Printer(const ir::Kernel& kernel, std::string file, int number) : k_(kernel), file_(std::move(file)), number_(number) {}
     Expected<CuteKernel, EmitFailure> run();
+    // The same without host code (candidate.cpp): the function, with its types before it and its launch in comments.
+    Expected<std::string, EmitFailure> run_as_candidate(std::set<std::string>& helpers);
 
 private:
     // -- text (kernel.cpp)
@@ -70,6 +72,7 @@ private:
     std::string element(const ir::Element& e, bool keep_wide);
     std::string argument_of_gelu(const ir::ElementNode& product);
     std::string number(double value, ir::DType t) const;
+    bool in_pairs(int f) const;
     void compute(const ir::Compute& op);
     void reduce(const ir::Reduce& op);
 
@@ -77,6 +80,7 @@ private:
     struct Tile {
         std::string tensor;  // the tile as a tensor
         std::string bound;   // of the coordinates in it; empty: all inside
+        std::string first;   // coordinates below are outside too; empty: there are none
         std::string whole;   // the whole tile is inside
     };
     std::optional<Tile> global_tile(const ir::GlobalView& view);
@@ -84,6 +88,10 @@ private:
     std::string compact(int f);
     std::optional<std::string> shared_tile(const ir::SharedView& view);
     std::string shared_element(const ir::SharedView& view);
+    // The view without its buffer's swizzle, where a thread's accesses (every `step`-th value of the distribution) differ in no bit that
+    // the swizzle looks at or changes: its address is then swizzled once. Nothing where that is not so, or there is no swizzle.
+    std::optional<std::string> plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order, int step);
+    std::string swizzled_once(const ir::SharedView& view, const std::string& partition);  // a partition of a plain tile, swizzled
     std::string tile_text(const std::string& tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims,
                           const std::vector<int>& extents);
     std::string tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const;
@@ -103,13 +111,18 @@ private:
     void wgmma(const ir::Wgmma& op);
     bool synchronisation(const ir::Stmt& s);  // false: it is none
     std::string barrier(const ir::BarrierRef& b);
+    std::optional<std::string> boxed_tile(const ir::SharedView& view, int map);
     void tma_load(const ir::TmaLoad& op);
+    std::string a_operand(const ir::Wgmma& op) const;  // "K", "MN" (its order in shared memory), or "R": registers
     void tma_store(const ir::TmaStore& op);
     void check_maps();
-    std::string map_tensor(std::size_t map);  // the host's definition of the copy
+    std::string map_tensor(std::size_t map, const std::string& tensor);  // the host's definition of the copy
     std::string box_text(int map, const std::vector<ir::Expr>& coordinates);
 
     std::string launcher();
+    void print_body();  // names, statements
+    std::string launch_lines() const;
+    std::string map_type(std::size_t map);
 
     const ir::Kernel& k_;
     const device::Facts facts_{k_};
@@ -123,13 +136,16 @@ private:
     ir::Loc loc_;
     std::set<std::string> helpers_;
     std::string entry_, launcher_;
+    std::string body_list_, body_tensors_;  // parameters; definitions of tensors
+    bool as_candidate_ = false;
     std::vector<std::string> size_names_, tensor_names_, scalar_names_, var_names_, fragment_names_, buffer_names_, barrier_names_;
     std::vector<bool> var_declared_;
     Declarations declarations_;
     std::map<int, MatrixUse> matrix_;              // by fragment
     std::map<std::string, std::string> products_;  // TiledMMA definitions by name
     std::map<const ir::ElementNode*, std::string> leaf_;
-    std::set<int> maps_loaded_, maps_stored_;
+    std::set<int> plain_buffers_;  // also defined without their swizzle
+    std::set<int> maps_loaded_, maps_stored_, maps_multicast_;
     std::vector<int> accumulators_;  // of wgmma, declared here or around
 };
 

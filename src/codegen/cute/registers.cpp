@@ -219,6 +219,15 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
     return "0";
 }
 
+// 16-bit values of which neighbours lie side by side, so that one instruction rounds two.
+bool Printer::in_pairs(int f) const {
+    if (dtype(f) != DType::BF16 && dtype(f) != DType::F16) return false;
+    const std::vector<int> slot = order(f);
+    for (std::size_t v = 0; v < slot.size(); v += 2)
+        if (v + 1 >= slot.size() || slot[v] % 2 != 0 || slot[v + 1] != slot[v] + 1) return false;
+    return true;
+}
+
 void Printer::compute(const ir::Compute& op) {
     const ir::Distribution& d = dist(op.dst);
     if (op.value->op == ElementOp::number) {
@@ -236,6 +245,13 @@ void Printer::compute(const ir::Compute& op) {
         line(fmt::format("Tensor {} = {};", target, own));
     }
     const std::string text = bare(element(op.value, true));
+    if (in_pairs(op.dst)) {
+        use("put_pair");
+        line(fmt::format("auto value = [&](int v) {{ return float({}); }};", text));
+        line("CUTE_UNROLL");
+        line(fmt::format("for (int v = 0; v < {}; v += 2) tw::put_pair({}, v, value(v), value(v + 1));", d.values(), target));
+        return close();
+    }
     line("CUTE_UNROLL");
     line(fmt::format("for (int v = 0; v < {}; ++v) {}(v) = {}({});", d.values(), target, element_type(dtype(op.dst)), text));
     close();

@@ -89,6 +89,7 @@ public:
                 continue;
             }
             auto source = builtin::write_kernel(*request.task, sketch);
+            if (source && request.task->language == "cute") source = builtin::cute_text(*request.task, sketch, *source);
             if (!source) {
                 why = source.error();
                 continue;

@@ -44,6 +44,9 @@ Sketch first_sketch(const tasks::Task& task, const Facts& facts);
 // The kernel file, or why this sketch has none.
 Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch);
 
+// The kernel file as a candidate in CuTe, with its sketch, or why it has no such text.
+Expected<std::string, std::string> cute_text(const tasks::Task& task, const Sketch& sketch, const std::string& kernel_file);
+
 Expected<std::string, std::string> write_tile_kernel(const tasks::Task& task, const Sketch& sketch);
 Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch);
 Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch);

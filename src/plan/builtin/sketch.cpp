@@ -1,5 +1,6 @@
 #include "plan/builtin/sketch.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -33,9 +34,12 @@ std::string to_line(const Sketch& sketch) {
 
 std::optional<Sketch> find_sketch(const std::string& source) {
     for (std::string_view line : split_lines(source)) {
-        if (line.substr(0, 10) != "# sketch: ") continue;
+        constexpr std::string_view marks[] = {"# sketch: ", "// sketch: "};  // the second in CuTe text
+        const auto* mark = std::find_if(std::begin(marks), std::end(marks), [&](std::string_view m) { return line.rfind(m, 0) == 0; });
+        if (mark == std::end(marks)) continue;
+        line = line.substr(mark->size());
         Sketch sketch;
-        for (const std::string& word : split_words(line.substr(10))) {
+        for (const std::string& word : split_words(line)) {
             const auto equals = word.find('=');
             if (equals == std::string::npos) sketch.skeleton = word;
             else sketch.choice[word.substr(0, equals)] = word.substr(equals + 1);

@@ -1,0 +1,102 @@
+// A kernel as a candidate of the loop: device code that NVRTC takes as it is, and its launch in comments.
+#include "base/text.h"
+#include "codegen/cute/helpers.h"
+#include "codegen/cute/printer.h"
+#include "codegen/user_text.h"
+#include "target/swizzle.h"
+
+namespace tw::codegen {
+
+Expected<std::string, EmitFailure> emit_cute_candidate(const std::vector<const ir::Kernel*>& kernels, const std::string& file) {
+    std::set<std::string> helpers;
+    std::string functions, arch;
+    int number = 0;
+    for (const ir::Kernel* k : kernels) {
+        auto text = cute::Printer(*k, file, kernels.size() > 1 ? ++number : 0).run_as_candidate(helpers);
+        if (!text) return Unexpected(text.error());
+        functions += "\n" + *text;
+        arch = std::max(arch, k->arch);
+    }
+    if (kernels.empty()) return Unexpected(EmitFailure{"there is no kernel", {}});
+    std::string head = fmt::format("// {}\n", comment_text(fmt::format("{} in CuTe, made by tilewright.", kernels.front()->name)));
+    if (!kernels.front()->computes.text.empty()) head += "// " + comment_text("computes " + kernels.front()->computes.text) + "\n";
+    head += "#include <cute/tensor.hpp>\n";
+    if (arch == "sm_90a") head += "#include <cutlass/arch/barrier.h>\n#include <cutlass/arch/reg_reconfig.h>\n";
+    for (const char* constant : {"INFINITY", "NAN"}) {  // the host's headers have them, NVRTC's have not
+        if (functions.find(constant) == std::string::npos) continue;
+        head += fmt::format("#ifndef {0}\n#define {0} __int_as_float({1})\n#endif\n", constant,
+                            constant[0] == 'I' ? "0x7f800000" : "0x7fffffff");
+    }
+    head += "\nusing namespace cute;\n\n" + cute::helper_text(helpers);
+    return head + functions.substr(1);
+}
+
+}  // namespace tw::codegen
+
+namespace tw::codegen::cute {
+
+// The copy's type: a tensor of the map's shape stands for the one that only the host has.
+std::string Printer::map_type(std::size_t map) {
+    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(k_.tensor_maps[map].tensor)];
+    std::vector<std::string> dims, strides;
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        const auto stride = t.strides[d].as_constant();
+        dims.push_back("0");
+        strides.push_back(stride ? fmt::format("Int<{}>{{}}", *stride) : "int64_t(0)");
+    }
+    const std::string tensor = fmt::format("make_tensor(make_gmem_ptr(static_cast<{}{}*>(nullptr)), make_shape({}), make_stride({}))",
+                                           element_type(t.dtype), t.is_output ? "" : " const", join(dims, ", "), join(strides, ", "));
+    return fmt::format("using {}_Tma{} = decltype({});\n", entry_, map, map_tensor(map, tensor));
+}
+
+// Names as the task has them: what a launch says is about its parameters, not about the text's identifiers.
+std::string Printer::launch_lines() const {
+    std::string text = "// launch " + entry_ + "\n";
+    const auto add = [&](const char* key, const std::string& value) { text += fmt::format("//   {} {}\n", key, value); };
+    const ir::ExprNames names = ir::names_of(k_);
+    std::vector<std::string> conditions, grid, arguments, zeroed;
+    for (const ir::Assumption& a : k_.assumptions) conditions.push_back(ir::to_string(a.condition, names));
+    if (!conditions.empty()) add("when", join(conditions, " and "));
+    std::size_t last = 3;
+    while (last > 1 && k_.grid[last - 1].is_constant(1)) --last;
+    for (std::size_t i = 0; i < last; ++i) grid.push_back(ir::to_string(k_.grid[i], names));
+    add("grid", join(grid, ", "));
+    add("threads", std::to_string(32 * k_.warps));
+    if (k_.shared_bytes > 0) add("shared", std::to_string(k_.shared_bytes));
+    if (k_.persistent) add("persistent", std::to_string(std::max(1, k_.min_blocks_per_sm)));
+    if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1)
+        add("cluster", fmt::format("{}, {}, {}", k_.cluster[0], k_.cluster[1], k_.cluster[2]));
+    for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) {
+        const ir::TensorMap& m = k_.tensor_maps[i];
+        std::vector<std::string> box;
+        for (std::size_t d = m.box.size(); d-- > 0;) box.push_back(std::to_string(m.box[d]));
+        add("map", fmt::format("tma{} = {}, box ({}), swizzle {}", i, k_.tensors[static_cast<std::size_t>(m.tensor)].name, join(box, ", "),
+                               m.swizzle == target::SwizzleMode::None ? 0 : target::span_bytes(m.swizzle)));
+        arguments.push_back(fmt::format("tma{}", i));
+    }
+    for (const ir::Tensor& t : k_.tensors) {
+        arguments.push_back(t.name);
+        if (t.zero_initialised) zeroed.push_back(t.name);
+    }
+    for (const std::string& s : k_.sizes) arguments.push_back(s);
+    for (const ir::ScalarParam& s : k_.scalars) arguments.push_back(s.name);
+    if (!zeroed.empty()) add("zero", join(zeroed, ", "));
+    add("arguments", join(arguments, ", "));
+    return text;
+}
+
+Expected<std::string, EmitFailure> Printer::run_as_candidate(std::set<std::string>& helpers) {
+    as_candidate_ = true;
+    print_body();
+    if (failed()) return Unexpected(*problem_);
+    helpers.insert(helpers_.begin(), helpers_.end());
+    std::string text;
+    for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) text += map_type(i);
+    text += launch_lines();
+    text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}({}) {{\n", 32 * k_.warps,
+                        std::max(1, k_.min_blocks_per_sm), entry_, body_list_);
+    for (const auto& [product, type] : products_) text += fmt::format("  using {} = {};\n", product, type);
+    return text + body_tensors_ + out_ + "}\n";
+}
+
+}  // namespace tw::codegen::cute
