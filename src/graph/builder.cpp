@@ -83,13 +83,18 @@ int Builder::permute(int a, Shape order) {
     p.kind = Kind::permute;
     p.in = {a};
     p.dtype = at(a).dtype;
+    // Where only dimensions of one element move, nothing does: that is another shape.
     bool same = true;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        p.shape.push_back(shape(a)[static_cast<std::size_t>(order[i])]);
-        same = same && order[i] == static_cast<std::int64_t>(i);
+    std::int64_t last = -1;
+    for (const std::int64_t d : order) {
+        p.shape.push_back(shape(a)[static_cast<std::size_t>(d)]);
+        if (p.shape.back() == 1) continue;
+        same = same && d > last;
+        last = d;
     }
+    if (same) return reshape(a, p.shape);
     p.axes = std::move(order);
-    return same ? a : add(std::move(p));
+    return add(std::move(p));
 }
 
 int Builder::slice(int a, Shape starts, Shape to) {
