@@ -55,23 +55,23 @@ def finish_rows(x, rows, sb, column, WIDE):
 
 @tw.inline
 def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
-    """128 x BN tiles; a consumer has 64 rows. `start` gives the scales of rows or of the tensors; those of columns (ROWS) come through a ring of their own, a tile ahead."""
+    """128 x BN tiles; a consumer has 64 rows. `start` gives the scales of rows or of the tensors; those of columns (ROWS) come after the tile's last k block."""
     sA = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
     sB = tw.shared(e4m3, (STAGES, BN, 128), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2)
     if ROWS:
-        sS = tw.shared(f32, (2, BN))
-        columns = tw.pipeline(2, consumers=2)
+        sS = tw.shared(f32, (BN,))
+        columns = tw.pipeline(1, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            if ROWS:
-                c = columns.acquire()
-                tw.tma_load(sS[c], sb[bn * BN : bn * BN + BN], on=columns.full(c))
             for kt in tw.range(tw.cdiv(K, 128)):
                 slot = ring.acquire()
                 tw.tma_load(sA[slot], A[bm * 128, kt * 128], on=ring.full(slot))
                 tw.tma_load(sB[slot], B[bn * BN, kt * 128], on=ring.full(slot))
+            if ROWS:
+                c = columns.acquire()  # last: the tile before has read them by now
+                tw.tma_load(sS, sb[bn * BN : bn * BN + BN], on=columns.full(c))
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         if DEFERRED:
@@ -98,8 +98,8 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
                 tw.wgmma_wait(0)
                 ring.release()
                 if ROWS:
-                    c = columns.wait()
-                    held = (acc * scale[:, None] * tw.load(sS[c])[None, :]).to(bf16)
+                    columns.wait()
+                    held = (acc * scale[:, None] * tw.load(sS)[None, :]).to(bf16)
                     done.sync()
                     columns.release()
                 else:
@@ -122,8 +122,8 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
                 tw.wgmma_wait(0)
                 ring.release()
                 if ROWS:
-                    c = columns.wait()
-                    acc = acc * scale[:, None] * tw.load(sS[c])[None, :]
+                    columns.wait()
+                    acc = acc * scale[:, None] * tw.load(sS)[None, :]
                     done.sync()
                     columns.release()
                 else:

@@ -106,6 +106,84 @@ private:
     std::int64_t first_done_ = 0;
 };
 
+// What is run: a kernel, or the launches of a program.
+struct Chosen {
+    const ir::Kernel* kernel = nullptr;
+    const ir::Program* program = nullptr;
+    ir::Kernel signature;  // a program's, as a kernel
+    std::vector<std::int64_t> sizes;
+    std::string missing;  // a size without a value
+};
+
+std::optional<std::vector<std::int64_t>> sizes_by_name(const std::vector<std::string>& names,
+                                                       const std::map<std::string, std::int64_t>& values, std::string& missing) {
+    std::vector<std::int64_t> out;
+    for (const std::string& name : names) {
+        const auto it = values.find(name);
+        if (it == values.end()) return missing = name, std::nullopt;
+        out.push_back(it->second);
+    }
+    return out;
+}
+
+// The first variant whose assumptions hold, as the launcher does; or a program, by its name.
+void choose(Chosen& out, const ir::Module& module, const std::string& wanted, const std::map<std::string, std::int64_t>& values) {
+    for (const ir::Kernel& k : module.kernels) {
+        if (!wanted.empty() && k.name != wanted) continue;
+        const auto sizes = sizes_by_name(k.sizes, values, out.missing);
+        if (!sizes) continue;
+        const bool holds = std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) {
+            const auto v = emulate::size_value(a.condition, *sizes);
+            return v && *v != 0;
+        });
+        if (!holds) continue;
+        out.kernel = &k;
+        out.sizes = *sizes;
+        return;
+    }
+    for (const ir::Program& p : module.programs) {
+        if (p.name != wanted) continue;
+        const auto sizes = sizes_by_name(p.sizes, values, out.missing);
+        if (!sizes) return;
+        out.sizes = *sizes;
+        out.program = &p;
+        out.signature = emulate::signature_of(p);
+        out.kernel = &out.signature;
+        return;
+    }
+}
+
+nlohmann::json trial_json(const emulate::Trial& trial, const ir::Kernel& kernel, const emulate::Schedule& schedule) {
+    nlohmann::json errors = nlohmann::json::array(), faults = nlohmann::json::array();
+    for (const auto& e : trial.outputs)
+        errors.push_back({{"output", kernel.tensors[static_cast<std::size_t>(e.tensor)].name},
+                          {"relative_error", e.error.relative_frobenius},
+                          {"worst", e.error.worst},
+                          {"tolerance", e.tolerance},
+                          {"wrong", e.wrong}});
+    for (const auto& f : trial.outcome.faults)
+        faults.push_back({{"kind", emulate::name_of(f.kind)},
+                          {"message", f.message},
+                          {"line", f.loc.line},
+                          {"thread", f.thread},
+                          {"element", f.element}});
+    return {{"schedule", schedule.describe()}, {"right", !trial.failed()},          {"outputs", errors},       {"faults", faults},
+            {"blocks", trial.outcome.blocks},  {"statements", trial.outcome.steps}, {"seconds", trial.seconds}};
+}
+
+void print_trial(const emulate::Trial& trial, const ir::Kernel& kernel, const emulate::Schedule& schedule, const SourceMap& sources) {
+    std::string text;
+    for (const auto& e : trial.outputs)
+        text += fmt::format(" {}: error {:.2e}, worst {:.2e} (allowed {:.1e})", kernel.tensors[static_cast<std::size_t>(e.tensor)].name,
+                            e.error.relative_frobenius, e.error.worst, e.tolerance);
+    fmt::print("{} {}{} on the emulator, {}: {} blocks, {} statements, {:.2f} s:{}\n", trial.failed() ? "WRONG" : "right", kernel.name,
+               kernel.variant.empty() ? "" : " (" + kernel.variant + ")", schedule.describe(), trial.outcome.blocks, trial.outcome.steps,
+               trial.seconds, text);
+    if (!trial.failed()) return;
+    fmt::print("  {}\n", trial.summary(kernel));
+    if (!trial.outcome.faults.empty()) fmt::print("{}", excerpt(sources, trial.outcome.faults.front().loc));
+}
+
 int run(const Options& o) {
     if (!o.sanitizer.empty()) return run_sanitized(o);
     if (o.target == "gpu") return run_on_gpu(o);
@@ -113,63 +191,20 @@ int run(const Options& o) {
         return complain(exit_bad_input, fmt::format("there is no target '{}'", o.target), "the targets are cpu (the emulator) and gpu");
     Requested asked = request_from(o.candidate);
     if (asked.exit_code != exit_fine) return asked.exit_code;
-    const auto values = asked.request["sizes"].get<std::map<std::string, std::int64_t>>();
     LoadedFile loaded;
     load_kernel_file(loaded, asked.request["file"], asked.request["constants"].get<lower::ConstValues>());
     if (!loaded.sink.empty()) std::cerr << render_text(loaded.sink, loaded.sources);
     if (!loaded.module) return loaded.exit_code;
-    // The first variant whose assumptions hold, as the launcher does.
-    const ir::Kernel* chosen = nullptr;
-    std::vector<std::int64_t> sizes;
-    std::string missing;
-    for (const ir::Kernel& k : loaded.module->kernels) {
-        if (!o.candidate.kernel.empty() && k.name != o.candidate.kernel) continue;
-        std::vector<std::int64_t> mine;
-        bool complete = true;
-        for (const std::string& name : k.sizes) {
-            auto it = values.find(name);
-            if (it == values.end()) {
-                missing = name;
-                complete = false;
-                break;
-            }
-            mine.push_back(it->second);
-        }
-        if (!complete) continue;
-        bool holds = true;
-        for (const ir::Assumption& a : k.assumptions) {
-            auto v = emulate::size_value(a.condition, mine);
-            holds &= v && *v != 0;
-        }
-        if (!holds) continue;
-        chosen = &k;
-        sizes = mine;
-        break;
-    }
-    // A program, by its name: its launches one after the other.
-    const ir::Program* program = nullptr;
-    ir::Kernel signature;
-    for (const ir::Program& p : loaded.module->programs) {
-        if (chosen || p.name != o.candidate.kernel) continue;
-        sizes.clear();
-        for (const std::string& name : p.sizes) {
-            auto it = values.find(name);
-            if (it == values.end())
-                return complain(exit_bad_input, fmt::format("size {} has no value", name), fmt::format("add --set {}=...", name));
-            sizes.push_back(it->second);
-        }
-        program = &p;
-        signature = emulate::signature_of(p);
-        chosen = &signature;
-    }
-    if (!chosen) {
-        if (!missing.empty())
-            return complain(exit_bad_input, fmt::format("size {} has no value", missing), fmt::format("add --set {}=...", missing));
-        return complain(exit_bad_input, "no kernel variant accepts these sizes", "look at its tw.assume(...) statements");
-    }
+    Chosen chosen;
+    choose(chosen, *loaded.module, o.candidate.kernel, asked.request["sizes"].get<std::map<std::string, std::int64_t>>());
+    if (!chosen.kernel && !chosen.missing.empty())
+        return complain(exit_bad_input, fmt::format("size {} has no value", chosen.missing),
+                        fmt::format("add --set {}=...", chosen.missing));
+    if (!chosen.kernel) return complain(exit_bad_input, "no kernel variant accepts these sizes", "look at its tw.assume(...) statements");
+    const ir::Kernel& kernel = *chosen.kernel;
     std::vector<emulate::Schedule> schedules = {emulate::Schedule{}};
-    if (o.schedules > 0) schedules = emulate::hostile_schedules(*chosen, o.schedules, o.candidate.seed);
-    nlohmann::json out = {{"kernel", chosen->name}, {"file", asked.request["file"]}, {"runs", nlohmann::json::array()}};
+    if (o.schedules > 0) schedules = emulate::hostile_schedules(kernel, o.schedules, o.candidate.seed);
+    nlohmann::json out = {{"kernel", kernel.name}, {"file", asked.request["file"]}, {"runs", nlohmann::json::array()}};
     bool wrong = false;
     for (const emulate::Schedule& schedule : schedules) {
         emulate::TrialOptions t;
@@ -181,8 +216,8 @@ int run(const Options& o) {
         t.emulator.resident_blocks = o.blocks;
         ProgressLine progress(o.candidate.timeout);
         t.emulator.progress = [&](const emulate::Progress& p) { return progress.update(p); };
-        const emulate::Trial trial =
-            program ? emulate::run_program(*loaded.module, *program, sizes, t) : emulate::run_trial(*chosen, sizes, t);
+        const emulate::Trial trial = chosen.program ? emulate::run_program(*loaded.module, *chosen.program, chosen.sizes, t)
+                                                    : emulate::run_trial(kernel, chosen.sizes, t);
         progress.clear();
         if (trial.gave_up)
             return complain(exit_not_measured, "the emulator gave up: " + trial.refused + progress.estimate(),
@@ -190,42 +225,8 @@ int run(const Options& o) {
         if (!trial.refused.empty())
             return complain(exit_bad_input, trial.refused, "look at its tw.assume(...) statements, or take smaller sizes");
         wrong |= trial.failed();
-        nlohmann::json errors = nlohmann::json::array();
-        std::string text;
-        for (const auto& e : trial.outputs) {
-            const std::string& name = chosen->tensors[static_cast<std::size_t>(e.tensor)].name;
-            errors.push_back({{"output", name},
-                              {"relative_error", e.error.relative_frobenius},
-                              {"worst", e.error.worst},
-                              {"tolerance", e.tolerance},
-                              {"wrong", e.wrong}});
-            text += fmt::format(" {}: error {:.2e}, worst {:.2e} (allowed {:.1e})", name, e.error.relative_frobenius, e.error.worst,
-                                e.tolerance);
-        }
-        if (o.json) {
-            nlohmann::json faults = nlohmann::json::array();
-            for (const auto& f : trial.outcome.faults)
-                faults.push_back({{"kind", emulate::name_of(f.kind)},
-                                  {"message", f.message},
-                                  {"line", f.loc.line},
-                                  {"thread", f.thread},
-                                  {"element", f.element}});
-            out["runs"].push_back({{"schedule", schedule.describe()},
-                                   {"right", !trial.failed()},
-                                   {"outputs", errors},
-                                   {"faults", faults},
-                                   {"blocks", trial.outcome.blocks},
-                                   {"statements", trial.outcome.steps},
-                                   {"seconds", trial.seconds}});
-            continue;
-        }
-        fmt::print("{} {}{} on the emulator, {}: {} blocks, {} statements, {:.2f} s:{}\n", trial.failed() ? "WRONG" : "right", chosen->name,
-                   chosen->variant.empty() ? "" : " (" + chosen->variant + ")", schedule.describe(), trial.outcome.blocks,
-                   trial.outcome.steps, trial.seconds, text);
-        if (trial.failed()) {
-            fmt::print("  {}\n", trial.summary(*chosen));
-            if (!trial.outcome.faults.empty()) fmt::print("{}", excerpt(loaded.sources, trial.outcome.faults.front().loc));
-        }
+        if (o.json) out["runs"].push_back(trial_json(trial, kernel, schedule));
+        else print_trial(trial, kernel, schedule, loaded.sources);
     }
     if (o.json) std::cout << out.dump(2) << "\n";
     return wrong ? exit_kernel_wrong : exit_fine;

@@ -360,16 +360,16 @@ bool never_runs_longer(const ir::Kernel& k, const ir::For& loop, std::int64_t tr
 
 }  // namespace
 
-std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulate::CoverageMap& coverage) {
+CoverageGap coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulate::CoverageMap& coverage) {
     const Steering steering = steering_of(k);
     const std::vector<SizeUse> use = uses_of(k);
-    std::string gap;
+    CoverageGap gap;
     auto line = [](const ir::Stmt& s) {
         return s.loc.line ? " at line " + std::to_string(s.loc.line) : std::string(" made by the compiler");
     };
     const ir::ExprNames names = ir::names_of(k);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (!gap.empty()) return;
+        if (gap.kind != CoverageGap::Kind::none) return;
         const auto found = coverage.find(&s);
         const emulate::Coverage seen = found == coverage.end() ? emulate::Coverage{} : found->second;
         if (auto* l = std::get_if<ir::For>(&s.op)) {
@@ -392,8 +392,9 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
             look(trips);
             if (bounded) needed = std::min<std::int64_t>(needed, 1);
             if (seen.most_trips < needed && !(seen.most_trips > 0 && never_runs_longer(k, *l, seen.most_trips))) {
-                gap = "the loop" + line(s) + " ran at most " + std::to_string(std::max<std::int64_t>(0, seen.most_trips)) +
-                      " times in any instance, " + std::to_string(needed) + " are needed";
+                gap = {CoverageGap::Kind::loop, "the loop" + line(s) + " ran at most " +
+                                                    std::to_string(std::max<std::int64_t>(0, seen.most_trips)) +
+                                                    " times in any instance, " + std::to_string(needed) + " are needed"};
             }
         }
         if (auto* i = std::get_if<ir::If>(&s.op)) {
@@ -403,8 +404,8 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
             const bool forced =
                 std::any_of(cutoff.forced.begin(), cutoff.forced.end(), [&](const Expr& e) { return ir::same(e, i->condition); });
             if (forced || (seen.taken && seen.passed)) return;
-            gap = "the condition " + ir::to_string(i->condition, names) + line(s) + " was never " + (seen.taken ? "false" : "true") +
-                  " in any instance";
+            gap = {CoverageGap::Kind::condition, "the condition " + ir::to_string(i->condition, names) + line(s) + " was never " +
+                                                     (seen.taken ? "false" : "true") + " in any instance"};
         }
     });
     return gap;

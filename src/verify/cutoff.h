@@ -56,8 +56,12 @@ std::vector<Instance> longer_instances(const ir::Kernel& kernel, int round);
 // Adds to `cutoff.forced` the conditions around mere register work that the runs did not see both ways.
 void force_untried(const ir::Kernel& kernel, const emulate::CoverageMap& coverage, Cutoff& cutoff);
 
-// What the runs did not reach; empty when they reached everything. `coverage` is the union over the runs.
-std::string coverage_gap(const ir::Kernel& kernel, const Cutoff& cutoff, const emulate::CoverageMap& coverage);
+// What the runs did not reach. `coverage` is the union over the runs.
+struct CoverageGap {
+    enum class Kind : std::uint8_t { none, loop, condition } kind = Kind::none;
+    std::string text;
+};
+CoverageGap coverage_gap(const ir::Kernel& kernel, const Cutoff& cutoff, const emulate::CoverageMap& coverage);
 
 // Sizes near the edges of tiles and rings, all of them varied in turn, that the assumptions admit. Deterministic.
 std::vector<Instance> edge_instances(const ir::Kernel& kernel);

@@ -332,7 +332,8 @@ OrderResult check_order(const ir::Kernel& k) {
         done.clear();
         run_all(cut.instances, {});
     }
-    for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop");
+    for (int round = 1;
+         round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).kind == CoverageGap::Kind::loop;
          ++round) {
         run_all(longer_instances(k, round), {});
     }
@@ -351,7 +352,7 @@ OrderResult check_order(const ir::Kernel& k) {
             run_all(cut.instances, forced);
             irregular_run(forced);
         }
-        if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage);
+        if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage).text;
     }
     result.dependences = fit(k, samples);
     static constexpr emulate::FaultKind kinds[] = {

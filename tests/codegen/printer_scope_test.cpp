@@ -35,6 +35,7 @@ TEST(Printer, IncludesNothingThatDecides) {
         "codegen/emit.h",
         "codegen/matrix_text.h",
         "codegen/printer.h",
+        "codegen/unit_text.h",
         "codegen/user_text.h",
         "device/facts.h",  // divisors of addresses in shared memory
         "device/form.h",   // `emit` makes the device form
@@ -66,7 +67,7 @@ TEST(Printer, SpeaksOfNoDecision) {
 TEST(Printer, StaysSmall) {
     std::size_t lines = 0;
     for (const auto& file : printer_files()) lines += lines_of(file).size();
-    EXPECT_LE(lines, 2400u) << "the printer was 2,960 lines when it decided, and is to become smaller";
+    EXPECT_LE(lines, 2300u) << "the printer was 2,960 lines when it decided, and is to become smaller";
 }
 
 }  // namespace printer_scope_test

@@ -1,5 +1,6 @@
 /* A CUDA driver without a GPU, for tests of what is passed to it: every call succeeds; launches, copies and memory are written to the file that
- * FAKE_DRIVER_LOG names, one line each. A launch's line has its grid and the first 8 bytes of each of the first FAKE_DRIVER_ARGUMENTS arguments. */
+ * FAKE_DRIVER_LOG names, one line each. A launch's line has its grid and the first 8 bytes of each of the first FAKE_DRIVER_ARGUMENTS arguments. With
+ * FAKE_DRIVER_ZEROS what is read back is zeros, and guard zones are whole: every output is what its reference is. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,10 @@ int cuMemAllocAsync(uint64_t* pointer, size_t bytes, void* stream) {
 }
 int cuMemFreeAsync(uint64_t pointer, void* stream) { return note("free %lx %lx %lx\n", pointer, (uint64_t)stream, 0), 0; }
 int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) { return 0; }
-int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) { return 0; }
+int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+    if (getenv("FAKE_DRIVER_ZEROS")) memset(to, bytes == 4096 ? 0xc3 : 0, bytes); /* 4096: a guard zone, as it was filled */
+    return 0;
+}
 int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) { return 0; }
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return 0; }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) { return note("zero %lx %lx %lx\n", to, bytes, (uint64_t)stream), 0; }

@@ -72,6 +72,36 @@ def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     EXPECT_FALSE(predicted_us({&untimed, &other}, *signature, kernel, {{"N", 512}}, 4));
 }
 
+// Times of 3 us a launch and 5 us a round, on 4 multiprocessors with 128 elements a block: what the fit has to find.
+TEST(Tuned, FourEntriesTellALaunchFromARound) {
+    const char* text = R"(
+import tilewright as tw
+from tilewright import f32
+N = tw.sizes("N")
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2.0", threads=128)
+def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    tw.store(Y[i], tw.load(X[i : i + 128], fill=0.0) * 2.0)
+)";
+    const auto module = KernelModule::from_text("twice.py", text, {});
+    ASSERT_TRUE(module) << module.error().text();
+    const auto signature = find_signature((*module)->ir(), "twice");
+    ASSERT_TRUE(signature);
+    std::vector<TunedEntry> timed;
+    for (const std::int64_t n : {512, 1024, 4096, 16384, 32768})
+        timed.push_back({"twice", "H", {{"N", n}}, {}, 3 + 5 * static_cast<double>(n / 512), 0});
+    std::vector<const TunedEntry*> entries;
+    for (const TunedEntry& e : timed) entries.push_back(&e);
+    const auto at = [&](std::int64_t n) {
+        return predicted_us(entries, *signature, (*module)->ir().kernels[0], {{"N", n}}, 4).value_or(0);
+    };
+    EXPECT_NEAR(at(1024), 13, 0.1);  // as it was timed
+    EXPECT_NEAR(at(1536), 18, 0.4);  // between
+    EXPECT_NEAR(at(8192), 83, 1.7);
+    EXPECT_NEAR(at(131072), 1283, 26);  // beyond: in proportion to the largest it would be 1292, to the smallest 2048
+}
+
 TEST(Tuned, APredictionLooksAtTheAlignmentOfRows) {
     const char* text = R"(
 import tilewright as tw

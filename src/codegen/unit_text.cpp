@@ -1,0 +1,56 @@
+#include "codegen/unit_text.h"
+
+#include "codegen/digit_text.h"
+
+namespace tw::codegen {
+
+using ir::DType;
+
+std::vector<int> unit_extents(const ir::Distribution& d, int per_unit) {
+    std::vector<int> out;
+    for (const ir::DistDigit& digit : prime_digits(d.value)) {
+        if (per_unit > 1) per_unit /= digit.extent;
+        else out.push_back(digit.extent);
+    }
+    return out;
+}
+
+std::vector<int> per_unit_table(const std::vector<int>& by_value, int per_unit) {
+    std::vector<int> out;
+    for (std::size_t v = 0; v < by_value.size(); v += static_cast<std::size_t>(per_unit)) out.push_back(by_value[v]);
+    return out;
+}
+
+std::string plus(const std::string& a, const std::string& b) {
+    if (a.empty() || a == "0") return b;
+    if (b.empty() || b == "0") return a;
+    return a + " + " + b;
+}
+
+std::string moved(const std::string& pointer, const std::string& offset) { return plus(pointer, offset); }
+
+std::string rest(const std::string& left, const std::string& offset) {
+    if (offset == "0") return left;
+    return left + " - " + (offset.find(' ') == std::string::npos ? offset : "(" + offset + ")");
+}
+
+const char* hint_suffix(ir::CacheHint hint) {
+    switch (hint) {
+        case ir::CacheHint::none: return "";
+        case ir::CacheHint::evict_first: return "_evict_first";
+        case ir::CacheHint::evict_last: return "_evict_last";
+        case ir::CacheHint::streaming: return "_streaming";
+    }
+    return "";
+}
+
+bool in_whole_words(DType type, int count) {
+    return target::bytes(type) == 4 || ((type == DType::BF16 || type == DType::F16) && count > 1);
+}
+
+std::string times(const std::string& a, int n) {
+    if (n == 1 || a == "0") return a;
+    return (a.find(' ') == std::string::npos ? a : "(" + a + ")") + " * " + std::to_string(n);
+}
+
+}  // namespace tw::codegen

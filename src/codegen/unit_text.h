@@ -1,0 +1,24 @@
+// Pieces of the text of an access: units of several values, sums and products of offsets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tw::codegen {
+
+// Extents of the units when `per_unit` values (the lowest digits) make up one.
+std::vector<int> unit_extents(const ir::Distribution& d, int per_unit);
+std::vector<int> per_unit_table(const std::vector<int>& by_value, int per_unit);
+std::string plus(const std::string& a, const std::string& b);
+// A pointer text moved by an offset text.
+std::string moved(const std::string& pointer, const std::string& offset);
+// What is left of a dimension from an offset on.
+std::string rest(const std::string& left, const std::string& offset);
+const char* hint_suffix(ir::CacheHint hint);
+// Do so many of them fill registers of 32 bits?
+bool in_whole_words(ir::DType type, int count);
+std::string times(const std::string& a, int n);
+
+}  // namespace tw::codegen
