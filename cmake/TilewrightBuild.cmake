@@ -194,6 +194,7 @@ function(tw_add_install)
     endforeach()
     # The suites and what `tilewright bench` starts for them.
     install(DIRECTORY ${CMAKE_SOURCE_DIR}/bench/suites DESTINATION bench)
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/bench/kernelbench DESTINATION bench PATTERN __pycache__ EXCLUDE)
     file(GLOB bench ${CMAKE_SOURCE_DIR}/bench/*.py ${CMAKE_SOURCE_DIR}/bench/*.json)
     install(FILES ${bench} DESTINATION bench)
 endfunction()

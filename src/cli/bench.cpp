@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/bench_suite.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/evidence.h"
 #include "runtime/evaluate.h"
 #include "runtime/profile.h"
@@ -22,6 +23,7 @@ using nlohmann::json;
 struct Options {
     CandidateOptions candidate;
     SuiteOptions suite;
+    units::EngineOptions engine;
     std::string draw;
     std::string torch, prelude, setup;
     std::string against, json_out, requests, l2 = "cold";
@@ -129,8 +131,10 @@ int run(const Options& o) {
         suite.heuristics = o.heuristics;
         suite.timeout = o.candidate.timeout;
         suite.json_out = o.json_out;
+        if (!o.engine.name.empty()) return suite_with_engine(suite, o.engine);
         return run_suite(suite);
     }
+    if (!o.engine.name.empty()) return complain(exit_bad_input, "--engine needs --suite", "a single kernel is one measurement");
     if (!o.requests.empty()) return answer_requests(o);
     if (o.l2 != "cold" && o.l2 != "warm") return complain(exit_bad_input, fmt::format("--l2 {}", o.l2), "it is cold or warm");
     if (o.candidate.file.empty()) return complain(exit_bad_input, "no kernel file was named", "tilewright bench FILE --set M=...,N=...");
@@ -194,6 +198,9 @@ std::function<int()> declare_bench(CLI::App& app) {
     declare_candidate(app, o->candidate, false);
     app.add_option("--suite", o->suite.name,
                    "every case of bench/suites/NAME.json (gemm, attention, grouped, memory) or of the file NAME against its peers");
+    declare_engine(app, o->engine);
+    declare_unit_result(app, o->suite.unit_result);
+    app.add_option("--case", o->suite.exact, "of a suite, the case of this name alone");
     app.add_option("--only", o->suite.only, "of a suite, the cases whose name contains this");
     app.add_flag("--resume", o->suite.resume,
                  "of a suite: rows that the file of --json has of the same CUDA text and sizes are kept; it is written row by row");

@@ -10,12 +10,15 @@
 #include <set>
 #include <thread>
 
+#include "base/diagnostic.h"
 #include "base/digest.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/evidence.h"
 #include "codegen/emit.h"
+#include "report/scaling_picture.h"
 #include "report/suite_picture.h"
 #include "runtime/evaluate.h"
 #include "runtime/launch.h"
@@ -88,6 +91,51 @@ void say(const json& row) {
 
 }  // namespace
 
+int suite_with_engine(const SuiteOptions& o, const units::EngineOptions& engine) {
+    // Suites hold Python for their peers: units name one of bench/, a folder cannot bring its own.
+    if (o.name.find_first_of("/.") != std::string::npos)
+        return complain(exit_bad_input, "--engine takes suites of bench/suites alone, not files", "gemm, attention, grouped, memory");
+    const auto text = read_file(runtime::bench_folder() / "bench/suites" / (o.name + ".json"));
+    const json suite = text ? parse_json(*text) : json();
+    if (!text) return complain(exit_bad_input, text.error(), "suites are bench/suites/*.json: gemm, attention, grouped, memory");
+    UnitsPlan plan;
+    for (const json& listed : part_in(suite, "cases", json::array())) {
+        const std::string name = text_in(listed, "case");
+        if (name.empty() || (!o.only.empty() && name.find(o.only) == std::string::npos)) continue;
+        plan.add(name, "bench",
+                 {"--suite=" + o.name, "--case=" + name, fmt::format("--rounds={}", o.rounds), fmt::format("--heuristics={}", o.heuristics),
+                  fmt::format("--timeout={}", o.timeout)});
+    }
+    plan.manifest.about = {{"suite", o.name}};
+    return run_units(engine, std::move(plan), [&](const UnitResults& all) { return combine_bench(all, o.json_out); });
+}
+
+int combine_bench(const UnitResults& all, const std::string& path) {
+    // Times of different GPUs do not stand in one table.
+    std::map<std::string, json> by_gpu;
+    int worst = exit_fine;
+    for (const auto& r : all.results) {
+        if (!r) continue;
+        const json versions = part_in(*r, "versions", json::object());
+        json& table = by_gpu[text_in(versions, "gpu", "no GPU")];
+        if (table.is_null())
+            table = {{"suite", text_in(all.manifest->about, "suite")},
+                     {"cases", json::array()},
+                     {"versions", versions},
+                     {"command", all.manifest->command}};
+        for (const json& row : part_in(*r, "cases", json::array()))
+            if (row.is_object()) {
+                const std::string status = text_in(row, "status");
+                worst = std::max<int>(worst, status == "right" ? exit_fine : status == "no gpu" ? exit_not_measured : exit_kernel_wrong);
+                table["cases"].push_back(row);
+            }
+    }
+    for (const auto& [gpu, table] : by_gpu) fmt::print("{}: {} rows\n", printable(gpu), table["cases"].size());
+    const json out = by_gpu.size() == 1 ? by_gpu.begin()->second : json{{"by_gpu", by_gpu}};
+    if (!path.empty() && !write_json(path, out)) return exit_bad_input;
+    return worst;
+}
+
 int run_suite(const SuiteOptions& o) {
     const fs::path root = runtime::bench_folder();
     fs::path path = o.name;
@@ -108,11 +156,12 @@ int draw_suite(const std::string& file, const std::string& svg_out) {
     const auto text = read_file(file);
     if (!text) return complain(exit_bad_input, text.error(), "name a file that `tilewright bench --suite NAME --json FILE` wrote");
     json result = parse_json(*text);
-    if (!result.is_object() || !result.contains("cases") || !result["cases"].is_array())
+    const bool scaling = text_in(result, "schema") == "tilewright scaling 1";
+    if (!scaling && (!result.is_object() || !result.contains("cases") || !result["cases"].is_array()))
         return complain(exit_bad_input, file + " is not a suite's result: {\"cases\": [...], \"versions\": {...}}");
     if (!result.contains("suite")) result["suite"] = fs::path(file).stem().string();
     try {
-        const std::string picture = report::suite_picture(result);
+        const std::string picture = scaling ? report::scaling_picture(result) : report::suite_picture(result);
         if (svg_out.empty()) std::cout << picture;
         else if (auto written = write_file_atomically(svg_out, picture); !written) return complain(exit_bad_input, written.error());
     } catch (const json::exception& e) {
@@ -268,6 +317,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
         if (!listed.is_object() || !listed.contains("case") || !listed.contains("file") || !listed.contains("sizes"))
             return complain(exit_bad_input, "a case lacks \"case\", \"file\" or \"sizes\": " + listed.dump().substr(0, 200));
         if (!o.only.empty() && listed["case"].get<std::string>().find(o.only) == std::string::npos) continue;
+        if (!o.exact.empty() && listed["case"].get<std::string>() != o.exact) continue;
         found = true;
         Case c;
         c.listed = listed;
@@ -369,6 +419,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
         written = table.add(std::move(row)) && written;
     });
     if (!written || (o.json_out == "-" && !write_json("-", table.result()))) return exit_bad_input;
+    if (!o.unit_result.empty() && !write_json(o.unit_result, table.result())) return exit_bad_input;
     if (!o.svg_out.empty()) {
         if (auto drawn = write_file_atomically(o.svg_out, report::suite_picture(table.result())); !drawn)
             return complain(exit_bad_input, drawn.error());

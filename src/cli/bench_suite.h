@@ -8,18 +8,24 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "units/engine.h"
+
 namespace tw::cli {
 
 struct SuiteOptions {
     std::string name;  // of bench/suites/, or a path
     std::string json_out, svg_out;
-    std::string only;     // cases whose name contains this
+    std::string only;   // cases whose name contains this
+    std::string exact;  // the case of this name alone
+    std::string unit_result;
     bool resume = false;  // rows that json_out has of the same CUDA text are kept and not measured again
     int rounds = 30, heuristics = 64;
     double timeout = 60;
 };
 
 int run_suite(const SuiteOptions& options);
+// A case is a unit.
+int suite_with_engine(const SuiteOptions& options, const units::EngineOptions& engine);
 // The same for a list in memory.
 int run_cases(const nlohmann::json& suite, const SuiteOptions& options);
 

@@ -29,6 +29,7 @@ struct Command {
 
 const std::vector<Command>& commands();
 
+std::function<int()> declare_attach(CLI::App& app);
 std::function<int()> declare_bench(CLI::App& app);
 std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
@@ -39,10 +40,12 @@ std::function<int()> declare_emit(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);
 std::function<int()> declare_generate(CLI::App& app);
 std::function<int()> declare_gpu_worker(CLI::App& app);
+std::function<int()> declare_import(CLI::App& app);
 std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_knowledge(CLI::App& app);
 std::function<int()> declare_layout(CLI::App& app);
 std::function<int()> declare_mcp(CLI::App& app);
+std::function<int()> declare_merge(CLI::App& app);
 std::function<int()> declare_mutate(CLI::App& app);
 std::function<int()> declare_optimize(CLI::App& app);
 std::function<int()> declare_reference(CLI::App& app);
@@ -52,8 +55,10 @@ std::function<int()> declare_run(CLI::App& app);
 std::function<int()> declare_runs(CLI::App& app);
 std::function<int()> declare_show(CLI::App& app);
 std::function<int()> declare_submit(CLI::App& app);
+std::function<int()> declare_suite(CLI::App& app);
 std::function<int()> declare_tune(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
+std::function<int()> declare_unit(CLI::App& app);
 
 // Every --help ends with an example: the command's own, or this one.
 void add_example(CLI::App& app, const std::string& command);

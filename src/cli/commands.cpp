@@ -14,6 +14,7 @@ namespace tw::cli {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
+        {"attach", "watch units that an engine works on, start again what was lost, or cancel them", declare_attach},
         {"bench", "measure a kernel on the GPU, against a peer in the same run, with its evidence", declare_bench},
         {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings", declare_compile},
@@ -24,10 +25,12 @@ const std::vector<Command>& commands() {
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},
         {"generate", "from a graph of operators to kernels, each proved, and the plan of their launches", declare_generate},
         {"gpu-worker", "evaluate candidates for the other commands (they start it themselves)", declare_gpu_worker},
+        {"import", "a PyTorch file as a graph of operators, for `generate`", declare_import},
         {"ir", "the tile IR of a kernel file, after the last lowering step or after any other", declare_ir},
         {"knowledge", "the optimisation techniques: list, show, search", declare_knowledge},
         {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},
         {"mcp", "serve all of this to a coding agent (Model Context Protocol on standard input and output)", declare_mcp},
+        {"merge", "results of units, journals and memories as one, by content and never by order", declare_merge},
         {"mutate", "break the kernels of a file in many small ways and see whether the check notices", declare_mutate},
         {"optimize", "from a task to a proved and measured kernel, one technique a step", declare_optimize},
         {"reference", "the language: every construct, or the sections that speak of something", declare_reference},
@@ -37,8 +40,10 @@ const std::vector<Command>& commands() {
         {"runs", "the optimisation runs of the journal", declare_runs},
         {"show", "an optimisation run, or one step of it: as text, JSON or a page; its evidence", declare_show},
         {"submit", "one candidate kernel through the gates of the optimisation loop", declare_submit},
+        {"suite", "every task of a benchmark: imported, generated, proved, and on a GPU tested and timed", declare_suite},
         {"tune", "find the best constants of a kernel for some shapes, every point proved before it runs", declare_tune},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
+        {"unit", "do one unit of work of a shared folder (engines start it)", declare_unit},
     };
     return table;
 }

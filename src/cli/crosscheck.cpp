@@ -13,6 +13,7 @@
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/evidence.h"
 #include "cli/export_kernel.h"
 #include "cli/process_pool.h"
@@ -27,8 +28,9 @@ struct Options {
     int count = 100, jobs = 1;
     double broken = 0.5, seconds = 60;
     diagnose::CrossOptions cross;
-    std::string family, json, show, folder;
-    int shapes = 2;
+    std::string family, json, show, folder, unit_result;
+    int shapes = 2, slice = 10;
+    units::EngineOptions engine;
     bool exact = false, verbose = false, resume = false;
 };
 
@@ -198,6 +200,60 @@ private:
     std::map<std::uint64_t, nlohmann::json> known_;
 };
 
+// The table, for people and as JSON.
+int report(const Tally& tally, const std::string& command, std::uint64_t seed, int count, const std::string& path) {
+    const Row all = tally.all();
+    nlohmann::json table = nlohmann::json::array();
+    for (const auto& [name, r] : tally.rows) {
+        table.push_back(r.as_json(name));
+        fmt::print("{:<12} {:5} kernels: {:4} of {:4} clean ones proved; {:4} slips, {:4} real, {} proved but wrong\n", name, r.kernels,
+                   r.clean_proved, r.clean, r.slips, r.real, r.unsound);
+    }
+    fmt::print(
+        "seeds {} to {}: {} kernels, {} of {} clean ones proved, {} really broken, {} proved but wrong; {} refused by the front end, {} "
+        "out of time, {} crashed\n",
+        seed, seed + static_cast<std::uint64_t>(std::max(0, count)) - 1, all.kernels, all.clean_proved, all.clean, all.real, all.unsound,
+        tally.refused, tally.timeouts, tally.crashed);
+    if (!path.empty()) {
+        nlohmann::json out = {{"command", command},
+                              {"seed", seed},
+                              {"count", count},
+                              {"rows", table},
+                              {"totals", all.as_json("all")},
+                              {"refused", tally.refused},
+                              {"timeouts", tally.timeouts},
+                              {"crashed", tally.crashed},
+                              {"proved_but_wrong", tally.unsound},
+                              {"clean_not_proved", tally.unproved},
+                              {"notable", tally.odd}};
+        std::ofstream file(path);
+        file << out.dump(1) << "\n";
+        if (!file) return complain(exit_bad_input, "cannot write " + path);
+    }
+    return all.unsound || all.clean_failed || tally.crashed || tally.refused ? exit_our_bug : exit_fine;
+}
+
+// A slice of seeds is a unit.
+int with_engine(const Options& o, const std::string& command) {
+    UnitsPlan plan;
+    for (int i = 0; i < o.count; i += o.slice) {
+        const std::uint64_t first = o.seed + static_cast<std::uint64_t>(i);
+        const int count = std::min(o.slice, o.count - i);
+        std::vector<std::string> words = {fmt::format("--seed={}", first),
+                                          fmt::format("--count={}", count),
+                                          fmt::format("--broken={}", o.broken),
+                                          fmt::format("--trials={}", o.cross.proved_seconds),
+                                          fmt::format("--trials-other={}", o.cross.other_seconds),
+                                          fmt::format("--trial-count={}", o.cross.trials),
+                                          fmt::format("--seconds={}", o.seconds)};
+        if (!o.family.empty()) words.push_back("--family=" + o.family);
+        if (o.exact) words.push_back("--exact");
+        plan.add(fmt::format("seeds {} to {}", first, first + static_cast<std::uint64_t>(count) - 1), "crosscheck", std::move(words));
+    }
+    plan.manifest.about = {{"command", command}, {"seed", o.seed}, {"count", o.count}};
+    return run_units(o.engine, std::move(plan), [&](const UnitResults& all) { return combine_crosscheck(all, o.json); });
+}
+
 int run(const Options& o) {
     if (!o.family.empty()) {
         const auto& names = diagnose::random_families();
@@ -211,6 +267,7 @@ int run(const Options& o) {
         return complain(exit_bad_input, "--resume needs --json", "what is done already is kept beside that file");
     const std::string command = fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken,
                                             o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family);
+    if (!o.engine.name.empty()) return with_engine(o, command);
     Journal journal(o, command);
     Tally tally;
     std::vector<std::uint64_t> seeds;
@@ -222,6 +279,7 @@ int run(const Options& o) {
     if (tally.done) fmt::print("{} of {} are done already\n", tally.done, o.count);
     Progress progress("crosscheck", "kernels", static_cast<std::int64_t>(seeds.size()));
     std::size_t done = 0;
+    std::map<std::uint64_t, nlohmann::json> rows;  // of a unit
     auto work = [&](std::size_t i) { return judged(seeds[i], o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
     run_pool(seeds.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
         nlohmann::json j = nlohmann::json::parse(r.text, nullptr, false);
@@ -229,42 +287,44 @@ int run(const Options& o) {
         else if (r.end != PoolResult::End::finished || !j.is_object()) j = {{"what", "crashed"}, {"detail", r.text}};
         tally.add(seeds[i], j, true, o.verbose);
         journal.add(seeds[i], j);
+        if (!o.unit_result.empty()) rows[seeds[i]] = j;
         progress.done(static_cast<std::int64_t>(++done), fmt::format("{} proved but wrong", tally.unsound.size()));
         std::fflush(stdout);
     });
-    const Row all = tally.all();
-    nlohmann::json table = nlohmann::json::array();
-    for (const auto& [name, r] : tally.rows) {
-        table.push_back(r.as_json(name));
-        fmt::print("{:<12} {:5} kernels: {:4} of {:4} clean ones proved; {:4} slips, {:4} real, {} proved but wrong\n", name, r.kernels,
-                   r.clean_proved, r.clean, r.slips, r.real, r.unsound);
+    if (!o.unit_result.empty()) {
+        nlohmann::json list = nlohmann::json::array();
+        for (auto& [seed, j] : rows) {
+            j.erase("ms");  // a unit's result is the same wherever it was made
+            j["seed"] = seed;
+            list.push_back(std::move(j));
+        }
+        if (!write_json(o.unit_result, {{"rows", list}})) return exit_bad_input;
     }
-    fmt::print(
-        "seeds {} to {}: {} kernels, {} of {} clean ones proved, {} really broken, {} proved but wrong; {} refused by the front end, {} "
-        "out of time, {} crashed\n",
-        o.seed, o.seed + static_cast<std::uint64_t>(std::max(0, o.count)) - 1, all.kernels, all.clean_proved, all.clean, all.real,
-        all.unsound, tally.refused, tally.timeouts, tally.crashed);
-    if (!o.json.empty()) {
-        nlohmann::json out = {{"command", command},
-                              {"seed", o.seed},
-                              {"count", o.count},
-                              {"rows", table},
-                              {"totals", all.as_json("all")},
-                              {"refused", tally.refused},
-                              {"timeouts", tally.timeouts},
-                              {"crashed", tally.crashed},
-                              {"proved_but_wrong", tally.unsound},
-                              {"clean_not_proved", tally.unproved},
-                              {"notable", tally.odd}};
-        std::ofstream file(o.json);
-        file << out.dump(1) << "\n";
-        if (!file) return complain(exit_bad_input, "cannot write " + o.json);
-        journal.finish();
-    }
-    return all.unsound || all.clean_failed || tally.crashed || tally.refused ? exit_our_bug : exit_fine;
+    const int status = report(tally, command, o.seed, o.count, o.json);
+    if (status != exit_bad_input) journal.finish();
+    return status;
 }
 
 }  // namespace crosscheck_command
+
+int combine_crosscheck(const UnitResults& all, const std::string& path) {
+    using namespace crosscheck_command;
+    Tally tally;
+    std::uint64_t lowest = 0;
+    for (const auto& r : all.results) {
+        for (const nlohmann::json& row : part_in(r ? *r : nlohmann::json(), "rows", nlohmann::json::array())) {
+            if (!row.is_object()) continue;
+            const auto seed = static_cast<std::uint64_t>(count_in(row, "seed"));
+            lowest = tally.done == 0 ? seed : std::min(lowest, seed);
+            tally.add(seed, row, true, false);
+        }
+    }
+    // Folders of several commands have no such words in common: the seeds are then those that are there.
+    const nlohmann::json& about = all.manifest->about;
+    return report(tally, text_in(about, "command", all.manifest->command),
+                  static_cast<std::uint64_t>(integer_in(about, "seed", static_cast<std::int64_t>(lowest), 0, INT64_MAX)),
+                  static_cast<int>(integer_in(about, "count", tally.done, 0, 1 << 30)), path);
+}
 
 std::function<int()> declare_crosscheck(CLI::App& app) {
     using namespace crosscheck_command;
@@ -278,6 +338,13 @@ std::function<int()> declare_crosscheck(CLI::App& app) {
     app.add_option("--trials", options->cross.proved_seconds, "seconds of emulation per kernel that has a slip and was proved")
         ->capture_default_str();
     app.add_option("--trials-other", options->cross.other_seconds, "seconds of emulation per other kernel")->capture_default_str();
+    app.add_option("--trial-count", options->cross.trials,
+                   "at most so many runs of the emulator per kernel (0: as many as there is time for)")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000000));
+    app.add_option("--slice", options->slice, "with --engine: kernels of a unit")->capture_default_str()->check(CLI::Range(1, 1000000));
+    declare_engine(app, options->engine);
+    declare_unit_result(app, options->unit_result);
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a kernel is given up")->capture_default_str();
     app.add_option("--show", options->show, "print the kernel of --seed instead: source, or ir")->check(CLI::IsMember({"source", "ir"}));
     app.add_option("--export", options->folder,
@@ -288,7 +355,8 @@ std::function<int()> declare_crosscheck(CLI::App& app) {
     app.add_flag("-v,--verbose", options->verbose, "print every kernel's result");
     app.footer(
         "Exit code: 0 when nothing that fails on the emulator was proved, 70 otherwise (a hole in the verifier).\n"
-        "Example: tilewright crosscheck --seed 7 --show source; tilewright crosscheck --count 200 --jobs 2");
+        "Example: tilewright crosscheck --seed 7 --show source; tilewright crosscheck --count 200 --jobs 2; tilewright crosscheck --count "
+        "600 --engine slurm");
     return [options] { return run(*options); };
 }
 

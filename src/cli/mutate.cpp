@@ -16,6 +16,7 @@
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/evidence.h"
 #include "cli/export_kernel.h"
 #include "cli/kernel_file.h"
@@ -30,7 +31,8 @@ namespace mutate_command {
 
 struct Options {
     std::vector<std::string> files;
-    std::string kernel, operation, json, folder, plan;
+    std::string kernel, operation, json, folder, plan, unit_result;
+    units::EngineOptions engine;
     int limit = 0, jobs = 1, random_tests = 0;
     double search = 1, trial = 1, seconds = 120;
     bool list = false, verbose = false, resume = false;
@@ -387,6 +389,42 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
     return std::nullopt;
 }
 
+// Times are no part of a unit's result: it is the same wherever it was made.
+void without_times(nlohmann::json& table) {
+    table.erase("totals");
+    for (auto& row : table["rows"]) row.erase("ms");
+}
+
+// A target is a unit; where there is only one, each of its operators is.
+int with_engine(const Options& o, const std::vector<Target>& targets) {
+    UnitsPlan plan;
+    std::vector<std::string> operations = {o.operation};
+    if (targets.size() == 1 && o.operation.empty()) {
+        operations.clear();
+        for (const auto* operators : {&diagnose::mutation_operators(), &diagnose::device_mutation_operators()})
+            for (const auto& op : *operators) operations.push_back(op.name);
+    }
+    for (const Target& t : targets) {
+        std::string problem;
+        const std::string file = plan.add_file(t.file, problem);
+        if (!problem.empty()) return complain(exit_bad_input, problem);
+        for (const std::string& operation : operations) {
+            std::vector<std::string> words = {file + (t.settings.empty() ? "" : "@" + t.settings),
+                                              fmt::format("--limit={}", t.limit),
+                                              fmt::format("--search={}", o.search),
+                                              fmt::format("--trials={}", o.trial),
+                                              fmt::format("--seconds={}", o.seconds),
+                                              fmt::format("--random-tests={}", o.random_tests)};
+            if (!t.kernel.empty()) words.push_back("--kernel=" + t.kernel);
+            if (!operation.empty()) words.push_back("--operator=" + operation);
+            plan.add(file.substr(7) + (t.settings.empty() ? "" : "@" + t.settings) + (t.kernel.empty() ? "" : " " + t.kernel) +
+                         (operation.empty() ? "" : " " + operation),
+                     "mutate", std::move(words));
+        }
+    }
+    return run_units(o.engine, std::move(plan), [&](const UnitResults& all) { return combine_mutate(all, o.json); });
+}
+
 int run(const Options& o) {
     if (!o.operation.empty()) {
         bool known = false;
@@ -410,6 +448,7 @@ int run(const Options& o) {
         targets.insert(targets.end(), planned->begin(), planned->end());
     }
     if (targets.empty()) return complain(exit_bad_input, "nothing to break", "name kernel files, or a --plan");
+    if (!o.engine.name.empty()) return with_engine(o, targets);
     // A plan makes the whole table; single files are put beside what is there.
     nlohmann::json table = load_table(o.plan.empty() || o.resume ? o.json : "");
     Totals totals;
@@ -424,6 +463,10 @@ int run(const Options& o) {
         if (const auto failed = run_file(targets[i], o, table, labels, totals)) return *failed;
     }
     if (o.list) return exit_fine;
+    if (!o.unit_result.empty()) {
+        without_times(table);
+        if (!write_json(o.unit_result, table)) return exit_bad_input;
+    }
     if (!o.plan.empty() && !o.json.empty()) {  // what is not in the plan any more is not in its table either
         std::set<std::string> gone;
         for (const auto& row : table["rows"]) {
@@ -438,6 +481,30 @@ int run(const Options& o) {
 }
 
 }  // namespace mutate_command
+
+int combine_mutate(const UnitResults& all, const std::string& path) {
+    using namespace mutate_command;
+    nlohmann::json table = load_table("");
+    int real = 0, caught = 0, unproved = 0, missed = 0, false_alarms = 0;
+    for (const auto& r : all.results) {
+        const nlohmann::json one = r ? *r : nlohmann::json();
+        for (const char* key : {"rows", "kernels", "notable"}) {
+            for (const nlohmann::json& entry : part_in(one, key, nlohmann::json::array())) {
+                if (!entry.is_object() || std::find(table[key].begin(), table[key].end(), entry) != table[key].end()) continue;
+                table[key].push_back(entry);
+                if (std::string(key) == "notable" && text_in(entry, "verdict") == "missed")
+                    fmt::print("missed: {}: {}\n", text_in(entry, "kernel"), text_in(entry, "change"));
+            }
+        }
+    }
+    for (const nlohmann::json& row : table["rows"]) {
+        const auto of = [&](const char* key) { return static_cast<int>(integer_in(row, key, 0, 0, 1 << 24)); };
+        real += of("real"), caught += of("caught"), unproved += of("unproved"), missed += of("missed"), false_alarms += of("false_alarms");
+    }
+    if (!path.empty() && !save_table(table, path)) return complain(exit_bad_input, "cannot write " + path);
+    fmt::print("{} real mutants: {} caught, {} unproved, {} missed, {} false alarms\n", real, caught, unproved, missed, false_alarms);
+    return missed || false_alarms ? exit_our_bug : exit_fine;
+}
 
 std::function<int()> declare_mutate(CLI::App& app) {
     using namespace mutate_command;
@@ -458,6 +525,8 @@ std::function<int()> declare_mutate(CLI::App& app) {
     app.add_option("--export", options->folder, "write each mutant's launch plan beside the unbroken one there (for bench/gpu_kernels.py)");
     app.add_option("--json", options->json, "write the table there; without --plan rows of other kernels are kept");
     app.add_flag("--list", options->list, "only list the mutants");
+    declare_engine(app, options->engine);
+    declare_unit_result(app, options->unit_result);
     app.add_flag("-v,--verbose", options->verbose, "print every mutant");
     app.footer(
         "Exit code: 0 no real mutant was proved, 70 one was (a hole in the verifier), or a counterexample does not replay.\n"

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <functional>
 #include <iostream>
@@ -11,9 +12,14 @@
 #include <mutex>
 #include <thread>
 
+#include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
+#include "cli/evidence.h"
 #include "cli/optimize.h"
+#include "plan/merge.h"
 #include "plan/proposers.h"
 #include "report/page.h"
 #include "report/run_text.h"
@@ -90,7 +96,72 @@ void leave(const OptimizeOptions& o, const std::filesystem::path& journal_path, 
     fmt::print("`tilewright resume {}` goes on\n", run);
 }
 
+// A task is a unit. Their journals and memories are one when all have ended.
+int with_engine(const OptimizeOptions& o) {
+    if (o.task.file.empty()) return complain(exit_bad_input, "--engine takes task files", "write the one-line task with --save-task FILE");
+    if (!o.replay.empty() || !o.out.empty() || !o.page.empty())
+        return complain(exit_bad_input, "-o, --html and --replay are of one task",
+                        "`tilewright show RUN --source` prints a run's kernel afterwards");
+    UnitsPlan plan;
+    std::vector<std::string> files = {o.task.file};
+    files.insert(files.end(), o.more.begin(), o.more.end());
+    units::EngineOptions engine = o.engine;
+    const bool program = o.proposer.rfind("command:", 0) == 0;
+    if (program) engine.perform.proposer = o.proposer;
+    const plan::Budget& b = o.loop.budget;
+    for (const std::string& file : files) {
+        std::string problem;
+        std::vector<std::string> words = {plan.add_file(file, problem)};
+        if (!problem.empty()) return complain(exit_bad_input, problem);
+        words.push_back("--proposer=" + (program ? std::string("builtin") : o.proposer));
+        words.push_back(fmt::format("--steps={}", b.candidates));
+        if (b.seconds > 0 && std::isfinite(b.seconds)) words.push_back(fmt::format("--seconds={}", b.seconds));
+        if (b.tokens > 0) words.push_back(fmt::format("--tokens={}", b.tokens));
+        if (b.dollars > 0) words.push_back(fmt::format("--dollars={}", b.dollars));
+        words.push_back(fmt::format("--stop-at={}", o.loop.stop_share));
+        words.push_back(fmt::format("--plateau={}", o.loop.plateau));
+        words.push_back(fmt::format("--repairs={}", o.loop.repairs));
+        words.push_back(fmt::format("--seed={}", o.loop.seed));
+        if (!o.loop.profile_after.empty()) words.push_back("--profile-after=" + o.loop.profile_after);
+        if (!o.without.empty()) words.push_back("--without=" + o.without);
+        if (o.no_gpu) words.push_back("--no-gpu");
+        plan.add(std::filesystem::path(file).stem().string(), "optimize", std::move(words));
+    }
+    return run_units(engine, std::move(plan), [&](const UnitResults& all) {
+        const int status = combine_optimize(all, "");
+        const std::filesystem::path journal = o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal);
+        const std::filesystem::path memory = o.memory.empty() ? plan::Memory::default_path() : std::filesystem::path(o.memory);
+        plan::Merge merge;
+        std::error_code ignored;
+        if (std::filesystem::exists(journal, ignored))
+            if (auto ok = merge.add_journal(journal); !ok) return complain(exit_bad_input, ok.error().message, ok.error().fix);
+        if (std::filesystem::exists(memory, ignored))
+            if (auto ok = merge.add_memory(memory); !ok) return complain(exit_bad_input, ok.error().message, ok.error().fix);
+        for (const auto& r : all.results)
+            if (r) merge.add_unit(*r);
+        if (auto ok = merge.write_journal(journal); !ok) return complain(exit_bad_input, ok.error().message, ok.error().fix);
+        if (o.loop.use_memory)
+            if (auto ok = merge.write_memory(memory); !ok) return complain(exit_bad_input, ok.error().message, ok.error().fix);
+        fmt::print("the runs are in {}\n", journal.string());
+        return status;
+    });
+}
+
+// What a unit leaves: its run, whole, and what it observed.
+int leave_unit(const OptimizeOptions& o, plan::Journal& journal, const std::string& run) {
+    auto document = journal.read(run);
+    if (!document) return complain(exit_bad_input, document.error().message, document.error().fix);
+    nlohmann::json observed = nlohmann::json::array();
+    if (!o.memory.empty() && std::filesystem::exists(o.memory))
+        if (auto rows = plan::Memory::observations_in(o.memory)) observed = std::move(*rows);
+    const std::string gpu = text_in(document->run.facts, "device");
+    return write_json(o.unit_result, {{"run", plan::to_json(*document, false)}, {"memory", observed}, {"gpu", gpu}}) ? exit_fine
+                                                                                                                     : exit_bad_input;
+}
+
 int run(const OptimizeOptions& o) {
+    if (!o.engine.name.empty()) return with_engine(o);
+    if (!o.more.empty()) return complain(exit_bad_input, "several tasks need an engine", "add --engine local");
     const auto task = load_task(o.task);
     return task ? optimize_task(o, *task, {}) : exit_bad_input;
 }
@@ -174,6 +245,8 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     fmt::print("stopped: {} ({} candidates, {} accepted)\n{}\n", printable(outcome->reason), outcome->candidates, outcome->accepted,
                outcome->statement);
     if (const std::string page = write_page(o, *journal, outcome->run); !page.empty()) fmt::print("the run's page is {}\n", page);
+    if (!o.unit_result.empty())
+        if (const int status = leave_unit(o, *journal, outcome->run); status != exit_fine) return status;
     if (outcome->best_step < 0) return exit_kernel_wrong;
     if (!o.out.empty()) {
         if (auto ok = write_file_atomically(o.out, outcome->best_source); !ok) return complain(exit_bad_input, ok.error());
@@ -182,10 +255,31 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     return exit_fine;
 }
 
+int combine_optimize(const UnitResults& all, const std::string& path) {
+    std::map<std::string, nlohmann::json> by_gpu;
+    bool every = true;
+    for (std::size_t i = 0; i < all.results.size(); ++i) {
+        if (!all.results[i]) continue;
+        auto document = plan::run_from_json(part_in(*all.results[i], "run", nlohmann::json::object()));
+        const plan::Step* best = document ? report::best_step(*document) : nullptr;
+        every = every && best;
+        nlohmann::json row = {{"task", all.manifest->units[i].name}, {"run", document ? document->run.id : ""}, {"found", best != nullptr}};
+        if (best && best->microseconds) row["us"] = *best->microseconds;
+        fmt::print("{}: {}{}\n", printable(all.manifest->units[i].name), best ? "a proved kernel" : "no kernel",
+                   best && best->microseconds ? fmt::format(", {:.2f} us", *best->microseconds) : "");
+        by_gpu[text_in(*all.results[i], "gpu", "no GPU")].push_back(std::move(row));
+    }
+    if (!path.empty() && !write_json(path, {{"by_gpu", by_gpu}})) return exit_bad_input;
+    return every ? exit_fine : exit_kernel_wrong;
+}
+
 std::function<int()> declare_optimize(CLI::App& app) {
     using namespace optimize_command;
     auto o = std::make_shared<OptimizeOptions>();
     app.add_option("task", o->task.file, "a task file (TOML, docs/agent.md)");
+    app.add_option("tasks", o->more, "further task files, with --engine");
+    declare_engine(app, o->engine);
+    declare_unit_result(app, o->unit_result);
     declare_task_line(app, o->task);
     app.add_option("--proposer", o->proposer,
                    "who writes kernels: builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM (docs/proposers.md)")

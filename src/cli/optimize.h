@@ -5,12 +5,15 @@
 
 #include "cli/task_options.h"
 #include "plan/loop.h"
+#include "units/engine.h"
 
 namespace tw::cli {
 
 struct OptimizeOptions {
     TaskOptions task;
-    std::string proposer = "builtin", journal, memory, out, without, page, replay;
+    std::string proposer = "builtin", journal, memory, out, without, page, replay, unit_result;
+    std::vector<std::string> more;  // further tasks, for an engine
+    units::EngineOptions engine;
     plan::LoopOptions loop;
     bool no_gpu = false;
 };

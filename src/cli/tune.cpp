@@ -11,10 +11,12 @@
 #include <set>
 #include <thread>
 
+#include "base/diagnostic.h"
 #include "base/digest.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/evidence.h"
 #include "cli/kernel_file.h"
 #include "cli/terminal.h"
@@ -22,6 +24,7 @@
 #include "runtime/compile.h"
 #include "runtime/driver.h"
 #include "runtime/evaluate.h"
+#include "runtime/measure.h"
 #include "runtime/signature.h"
 #include "runtime/tuned.h"
 #include "runtime/worker.h"
@@ -38,7 +41,8 @@ struct Options {
     std::vector<std::string> shapes;
     int limit = 128, jobs = 0, rounds = 8, finalists = 3;
     bool dry_run = false, allow_unproved = false, fresh = false;
-    std::string json_out;
+    std::string json_out, unit_result;
+    units::EngineOptions engine;
 };
 
 struct Point {
@@ -138,6 +142,34 @@ void in_parallel(std::size_t count, int jobs, const std::function<void(std::size
         });
     }
     for (std::thread& t : threads) t.join();
+}
+
+// What was found, beside the kernel file; the path of that.
+runtime::Result<std::string> store_tuned(const std::string& kernel_file, const std::string& text,
+                                         const std::vector<runtime::TunedEntry>& best, const json& rows) {
+    auto tuned = runtime::read_tuned(kernel_file);
+    runtime::TunedFile file = tuned ? *std::move(tuned) : runtime::TunedFile{};
+    const std::string digest = runtime::program_digest(text);
+    if (file.program_digest != digest) file.entries.clear();  // found for another program
+    file.program_digest = digest;
+    for (const runtime::TunedEntry& e : best) {
+        std::erase_if(file.entries,
+                      [&](const runtime::TunedEntry& old) { return old.kernel == e.kernel && old.gpu == e.gpu && old.sizes == e.sizes; });
+        file.entries.push_back(e);
+        // What is best for another shape, here: a shape in between chooses among them. The first pass's times are short ones, never
+        // better than the best.
+        for (const json& row : rows) {
+            const auto constants = row["constants"].get<Constants>();
+            if (row["sizes"].get<Sizes>() != e.sizes || row["us"].get<double>() <= 0 || constants == e.constants) continue;
+            if (row.contains("gpu") && row["gpu"] != e.gpu) continue;  // another unit's
+            if (std::none_of(best.begin(), best.end(),
+                             [&](const runtime::TunedEntry& b) { return b.gpu == e.gpu && b.constants == constants; }))
+                continue;
+            file.entries.push_back({e.kernel, e.gpu, e.sizes, constants, std::max(row["us"].get<double>(), e.us), e.default_us});
+        }
+    }
+    if (auto written = runtime::write_tuned(kernel_file, file); !written) return std::move(written).propagate();
+    return runtime::tuned_path(kernel_file);
 }
 
 class Tuner {
@@ -317,33 +349,25 @@ private:
     }
 
     int store() {
-        auto tuned = runtime::read_tuned(base_["file"]);
-        runtime::TunedFile file = tuned ? *std::move(tuned) : runtime::TunedFile{};
-        const std::string digest = runtime::program_digest(text_);
-        if (file.program_digest != digest) file.entries.clear();  // found for another program
-        file.program_digest = digest;
-        for (const runtime::TunedEntry& e : best_) {
-            std::erase_if(file.entries, [&](const runtime::TunedEntry& old) {
-                return old.kernel == e.kernel && old.gpu == e.gpu && old.sizes == e.sizes;
-            });
-            file.entries.push_back(e);
-            // What is best for another shape, here: a shape in between chooses among them. The first pass's times are short ones, never
-            // better than the best.
-            for (const json& row : rows_) {
-                const auto constants = row["constants"].get<Constants>();
-                if (row["sizes"].get<Sizes>() != e.sizes || row["us"].get<double>() <= 0 || constants == e.constants) continue;
-                if (std::none_of(best_.begin(), best_.end(), [&](const runtime::TunedEntry& b) { return b.constants == constants; }))
-                    continue;
-                file.entries.push_back({e.kernel, e.gpu, e.sizes, constants, std::max(row["us"].get<double>(), e.us), e.default_us});
-            }
+        if (!o_.unit_result.empty()) {
+            json best = json::array();
+            for (const runtime::TunedEntry& e : best_)
+                best.push_back({{"kernel", e.kernel},
+                                {"gpu", e.gpu},
+                                {"sizes", e.sizes},
+                                {"constants", e.constants.empty() ? json::object() : json(e.constants)},
+                                {"us", e.us},
+                                {"default_us", e.default_us}});
+            const json result = {{"best", best}, {"points", rows_}, {"versions", runtime::versions()}, {"clocks", runtime::clock_state(0)}};
+            return write_json(o_.unit_result, result) ? exit_fine : exit_bad_input;
         }
-        const std::string path = runtime::tuned_path(base_["file"]);
-        if (auto written = runtime::write_tuned(base_["file"], file); !written) return complain(exit_bad_input, written.error().text());
-        say("stored in " + path);
+        const auto path = store_tuned(base_["file"], text_, best_, rows_);
+        if (!path) return complain(exit_bad_input, path.error().text());
+        say("stored in " + *path);
         if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]},
                                                               {"kernel", signature_.name},
                                                               {"points", rows_},
-                                                              {"stored", path},
+                                                              {"stored", *path},
                                                               {"command", own_command()},
                                                               {"versions", runtime::versions()}}))
             return exit_bad_input;
@@ -369,6 +393,7 @@ private:
                             p.reason.empty() ? "" : " (" + p.reason.substr(0, p.reason.find('\n')) + ")", figures));
         }
         say(why);
+        if (!o_.unit_result.empty() && !write_json(o_.unit_result, {{"points", list}, {"note", why}})) return exit_bad_input;
         if (!o_.json_out.empty() &&
             !write_json(
                 o_.json_out,
@@ -388,6 +413,52 @@ private:
     std::vector<runtime::TunedEntry> best_;
     json rows_ = json::array();
 };
+
+// A shape is a unit. What they found is stored beside the file when all have ended.
+int with_engine(const Options& o, const std::string& file, const std::string& text, const std::vector<Sizes>& shapes) {
+    if (o.dry_run) return complain(exit_bad_input, "--dry-run runs nothing, so there is nothing for an engine", "leave --engine out");
+    UnitsPlan plan;
+    std::string problem;
+    const std::string input = plan.add_file(file, problem);
+    if (!problem.empty()) return complain(exit_bad_input, problem);
+    const std::size_t at = o.candidate.file.rfind('@');
+    for (const Sizes& shape : shapes) {
+        std::string sizes;
+        for (const auto& [name, value] : shape) sizes += fmt::format("{}{}={}", sizes.empty() ? "" : ",", name, value);
+        std::vector<std::string> words = {input + (at == std::string::npos ? "" : o.candidate.file.substr(at)),
+                                          "--shape=" + sizes,
+                                          fmt::format("--limit={}", o.limit),
+                                          fmt::format("--rounds={}", o.rounds),
+                                          fmt::format("--finalists={}", o.finalists),
+                                          fmt::format("--seed={}", o.candidate.seed),
+                                          fmt::format("--timeout={}", o.candidate.timeout)};
+        for (const std::string& s : o.candidate.settings) words.push_back("--set=" + s);
+        for (const std::string& s : o.candidate.constants) words.push_back("--const=" + s);
+        for (const std::string& s : o.candidate.scalars) words.push_back("--scalar=" + s);
+        if (!o.candidate.kernel.empty()) words.push_back("--kernel=" + o.candidate.kernel);
+        if (o.candidate.tolerance > 0) words.push_back(fmt::format("--tolerance={}", o.candidate.tolerance));
+        if (o.allow_unproved) words.push_back("--allow-unproved");
+        plan.add(sizes, "tune", std::move(words));
+    }
+    return run_units(o.engine, std::move(plan), [&](const UnitResults& all) {
+        const int status = combine_tune(all, o.json_out);
+        std::vector<runtime::TunedEntry> best;
+        json rows = json::array();
+        for (const auto& r : all.results) {
+            if (!r) continue;
+            const std::string gpu = text_in(part_in(*r, "versions", json::object()), "gpu");
+            for (json row : part_in(*r, "points", json::array()))
+                if (row.contains("us")) row["gpu"] = gpu, rows.push_back(std::move(row));
+            for (const json& e : part_in(*r, "best", json::array()))
+                best.push_back({e["kernel"], e["gpu"], e["sizes"].get<Sizes>(), e["constants"].get<Constants>(), e["us"], e["default_us"]});
+        }
+        if (best.empty()) return status;
+        const auto path = store_tuned(file, text, best, rows);
+        if (!path) return complain(exit_bad_input, path.error().text());
+        fmt::print("stored in {}\n", *path);
+        return status;
+    });
+}
 
 int run(const Options& o) {
     Requested asked = request_from(o.candidate);
@@ -414,10 +485,32 @@ int run(const Options& o) {
     }
     const auto text = read_file(asked.request["file"].get<std::string>());
     if (!text) return complain(exit_bad_input, text.error());
+    if (!o.engine.name.empty()) return with_engine(o, asked.request["file"], *text, shapes);
     return Tuner(o, asked.request, *std::move(signature), *text).run(shapes);
 }
 
 }  // namespace tune_command
+
+int combine_tune(const UnitResults& all, const std::string& path) {
+    using namespace tune_command;
+    std::map<std::string, json> by_gpu;
+    bool measured = false;
+    for (std::size_t i = 0; i < all.results.size(); ++i) {
+        if (!all.results[i]) continue;
+        const json& r = *all.results[i];
+        json& table = by_gpu[text_in(part_in(r, "versions", json::object()), "gpu", "no GPU")];
+        if (table.is_null())
+            table = {{"versions", part_in(r, "versions", json::object())}, {"best", json::array()}, {"shapes", json::object()}};
+        for (const json& e : part_in(r, "best", json::array())) table["best"].push_back(e), measured = true;
+        table["shapes"][all.manifest->units[i].name] = part_in(r, "points", json::array());
+    }
+    for (const auto& [gpu, table] : by_gpu)
+        for (const json& e : table["best"])
+            fmt::print("{}: {} with {}: {:.2f} us\n", printable(gpu), e["sizes"].dump(), e["constants"].dump(), number_in(e, "us"));
+    if (!path.empty() && !write_json(path, {{"by_gpu", by_gpu}})) return exit_bad_input;
+    if (!measured) fmt::print("no GPU was there: nothing was tuned\n");
+    return measured ? exit_fine : exit_not_measured;
+}
 
 std::function<int()> declare_tune(CLI::App& app) {
     using namespace tune_command;
@@ -432,6 +525,8 @@ std::function<int()> declare_tune(CLI::App& app) {
     app.add_flag("--dry-run", o->dry_run, "list the points with the compiler's figures; verify and run nothing");
     app.add_flag("--allow-unproved", o->allow_unproved, "also run points that are not proved (never those that are violated)");
     app.add_flag("--fresh", o->fresh, "forget what earlier runs of this command found");
+    declare_engine(app, o->engine);
+    declare_unit_result(app, o->unit_result);
     app.add_option("--json", o->json_out, "file for all points, or - for standard output");
     app.footer(
         "Every point is proved before it runs. What was found so far is kept in the cache folder: the same command goes on where it was "

@@ -143,6 +143,22 @@ Result<std::string> Journal::begin(Run run) {
     return run.id;
 }
 
+Result<void> Journal::add(const RunDocument& document) {
+    auto transaction = Transaction::begin(database_);
+    if (!transaction) return std::move(transaction).propagate();
+    const Run& run = document.run;
+    auto insert = database_.prepare("INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?)");
+    if (!insert) return std::move(insert).propagate();
+    insert->bind(1, run.id).bind(2, run.task_name).bind(3, run.task_text).bind(4, run.proposer).bind(5, dumped(run.settings));
+    // "interrupted" is what a reader makes of "running" without a process.
+    insert->bind(6, dumped(run.facts)).bind(7, run.state == "interrupted" ? "running" : run.state).bind(8, run.reason);
+    insert->bind(9, run.started_ms).bind(10, run.ended_ms).bind(11, run.version);
+    if (auto done = insert->run(); !done) return done;
+    for (const Step& step : document.steps)
+        if (auto done = insert_step(run.id, step); !done) return done;
+    return transaction->commit();
+}
+
 Result<void> Journal::append(const std::string& run, Step step) {
     auto transaction = Transaction::begin(database_);
     if (!transaction) return std::move(transaction).propagate();
@@ -163,12 +179,18 @@ Result<void> Journal::append(const std::string& run, Step step) {
         if (!row) return std::move(row).propagate();
         if (*row) step.diff = unified_diff(parent->text(0), step.source);
     }
+    if (step.started_ms == 0) step.started_ms = now_ms() - static_cast<std::int64_t>(step.seconds * 1000);
+    if (auto done = insert_step(run, step); !done) return done;
+    return transaction->commit();
+}
+
+Result<void> Journal::insert_step(const std::string& run, const Step& step) {
     auto insert = database_.prepare("INSERT INTO steps VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     if (!insert) return std::move(insert).propagate();
     insert->bind(1, run).bind(2, step.number).bind(3, step.parent).bind(4, step.stage).bind(5, step.technique).bind(6, step.outcome);
     insert->bind(7, step.verdict).bind(8, step.failure_class).bind(9, step.message).bind(10, step.source).bind(11, step.diff);
     insert->bind(12, step.microseconds).bind(13, step.speedup).bind(14, step.roofline_share).bind(15, step.seconds);
-    insert->bind(16, step.started_ms ? step.started_ms : now_ms() - static_cast<std::int64_t>(step.seconds * 1000));
+    insert->bind(16, step.started_ms);
     insert->bind(17, dumped(step.gates)).bind(18, dumped(step.evidence)).bind(19, dumped(step.state));
     if (auto done = insert->run(); !done) return done;
     int number = 0;
@@ -185,7 +207,7 @@ Result<void> Journal::append(const std::string& run, Step step) {
         add->bind(8, e.reply).bind(9, e.tokens_in).bind(10, e.tokens_out).bind(11, e.cost_usd).bind(12, e.seconds).bind(13, e.failure);
         if (auto done = add->run(); !done) return done;
     }
-    return transaction->commit();
+    return {};
 }
 
 Result<void> Journal::learn(const std::string& run, const json& facts) {

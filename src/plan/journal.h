@@ -90,6 +90,8 @@ public:
 
     // Post-condition: the run is in the journal, with an id that no other run has.
     Result<std::string> begin(Run run);
+    // A run of another journal with all its steps, as it is: its id, times and version stay. Refused where the id is there.
+    Result<void> add(const RunDocument& document);
     // One transaction. Refuses a step whose number is not the next one: two processes work on the run.
     Result<void> append(const std::string& run, Step step);
     // Merges `facts` into the run's.
@@ -107,6 +109,7 @@ public:
 
 private:
     explicit Journal(Database database) : database_(std::move(database)) {}
+    Result<void> insert_step(const std::string& run, const Step& step);
     Result<std::vector<Exchange>> exchanges(const std::string& run, int step);
     Database database_;
 };

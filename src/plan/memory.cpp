@@ -65,6 +65,26 @@ Result<void> Memory::observe(const Situation& s, double reward, const std::strin
     return insert->run();
 }
 
+Result<nlohmann::json> Memory::observations_in(const std::filesystem::path& path) {
+    auto database = Database::open(path, Database::Mode::read, schema);
+    if (!database) return std::move(database).propagate();
+    auto rows = database->prepare("SELECT workload, stage, bottleneck, technique, reward, lesson, run FROM observation ORDER BY rowid");
+    if (!rows) return std::move(rows).propagate();
+    nlohmann::json out = nlohmann::json::array();
+    for (;;) {
+        auto more = rows->step();
+        if (!more) return std::move(more).propagate();
+        if (!*more) return out;
+        out.push_back({{"workload", rows->text(0)},
+                       {"stage", rows->text(1)},
+                       {"bottleneck", rows->text(2)},
+                       {"technique", rows->text(3)},
+                       {"reward", rows->real(4)},
+                       {"lesson", rows->text(5)},
+                       {"run", rows->text(6)}});
+    }
+}
+
 Result<void> Memory::forget(const std::string& run) {
     if (!database_) return {};  // what is in no file began with this process
     auto erase = database_->prepare("DELETE FROM observation WHERE run = ?");

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <random>
 #include <string>
@@ -43,6 +44,8 @@ public:
     static Result<Memory> open(const std::filesystem::path& path, Database::Mode mode = Database::Mode::write);
 
     Result<void> observe(const Situation& situation, double reward, const std::string& lesson, const std::string& run);
+    // Every observation of a file: [{"workload", "stage", "bottleneck", "technique", "reward", "lesson", "run"}].
+    static Result<nlohmann::json> observations_in(const std::filesystem::path& path);
     // Everything observed by one run goes, here and in the file.
     Result<void> forget(const std::string& run);
     Belief belief(const Situation& situation, const Technique& technique, bool with_prior) const;

@@ -195,6 +195,7 @@ private:
             in_parameters_ = parameters_ > 0 || (c != '>' && c != ';' && c != '(');
             if (c != '(' || in_parameters_) return;
         }
+        if (brackets_ > 0 && c != '(' && c != ')') return;  // inside parentheses nothing of the file's is declared
         if (c == '(') called_ = true;
         if ((c == ';' || c == '=' || c == '[') && brackets_ == 0) declared();
         brackets_ += (c == '(') - (c == ')');

@@ -413,6 +413,27 @@ void GpuRun::measure_all() {
 
 // The outputs that were timed must be right too: the first and the last set in full, every other one by its poison. What is changed in
 // place was changed many times: once more, from the start.
+// What nobody proved may leave alone what it finds done. With other inputs in the same place, and a part of the output poisoned, only what
+// is computed again is right.
+void GpuRun::check_with_changed_inputs(bool& wrong, std::string& reason) {
+    std::mt19937_64 random(seed_for(seed_, sets_.size(), 0));
+    for (std::size_t i = 0; i < sets_[0].size(); ++i) {
+        const DeviceTensor& to = sets_[0][i];
+        if (!ours_.signature.tensors[i].is_output) {
+            if (const auto code = cuda_->call.copy_on_device(to.argument.address, sets_[1][i].argument.address, to.bytes))
+                stop(cuda_->failure("change the inputs", code), "fault");
+            continue;
+        }
+        DeviceTensor part = to;
+        part.bytes = std::min((to.bytes / 8 + 255) / 256 * 256, to.bytes);
+        if (const std::size_t rest = to.bytes - part.bytes; rest > 0) part.argument.address += random() % rest / 256 * 256;
+        need(data_->poison(part));
+    }
+    need(launches_[0].launch(nullptr), "rejected");
+    synchronise("finish the kernel");
+    out_["timed_check"]["outputs_of_changed_inputs"] = verdicts_of(1, sets_[0], wrong, reason);
+}
+
 void GpuRun::check_what_was_timed() {
     for (std::size_t i = 0; i < sets_.size() && tensors_->any_in_place(); ++i) {
         tensors_->renew_outputs(i, sets_[i]);
@@ -426,33 +447,11 @@ void GpuRun::check_what_was_timed() {
     std::uint64_t unwritten = 0;
     for (const auto& set : sets_) unwritten += tensors_->unwritten(set);
     out_["timed_check"]["unwritten"] = unwritten;
-    if (ours_.loaded.unproved && sets_.size() > 1 && !tensors_->any_in_place() && !wrong) check_changed_inputs(wrong, reason);
+    if (ours_.loaded.unproved && sets_.size() > 1 && !tensors_->any_in_place() && !wrong) check_with_changed_inputs(wrong, reason);
     if (!wrong && unwritten == 0) return;
     out_["status"] = "wrong";
     out_["message"] =
         "right once, but not in the timed runs: " + (reason.empty() ? fmt::format("{} elements were not written", unwritten) : reason);
-}
-
-// What nobody proved may leave alone what it finds done. With other inputs in the same place, and a part of the output poisoned, only what
-// is computed again is right.
-void GpuRun::check_changed_inputs(bool& wrong, std::string& reason) {
-    std::mt19937_64 random(seed_for(seed_, sets_.size(), 0));
-    for (std::size_t i = 0; i < sets_[0].size(); ++i) {
-        if (!ours_.signature.tensors[i].is_output) {
-            if (const auto code = cuda_->call.copy_on_device(sets_[0][i].argument.address, sets_[1][i].argument.address, sets_[0][i].bytes))
-                stop(cuda_->failure("change the inputs", code), "fault");
-            continue;
-        }
-        DeviceTensor part = sets_[0][i];
-        part.bytes = (part.bytes / 8 + 255) / 256 * 256;
-        const std::size_t rest = sets_[0][i].bytes > part.bytes ? sets_[0][i].bytes - part.bytes : 0;
-        part.bytes = std::min(part.bytes, sets_[0][i].bytes);
-        part.argument.address += rest ? random() % rest / 256 * 256 : 0;
-        need(data_->poison(part));
-    }
-    need(launches_[0].launch(nullptr), "rejected");
-    if (const auto code = cuda_->call.context_synchronize()) stop(cuda_->failure("finish the kernel", code), "fault");
-    out_["timed_check"]["outputs_of_changed_inputs"] = verdicts_of(1, sets_[0], wrong, reason);
 }
 
 }  // namespace tw::runtime

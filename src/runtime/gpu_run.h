@@ -72,7 +72,7 @@ private:
     void measure_all();
     nlohmann::json timing_of(const Measured& m) const;
     void check_what_was_timed();
-    void check_changed_inputs(bool& wrong, std::string& reason);
+    void check_with_changed_inputs(bool& wrong, std::string& reason);
     void synchronise(const char* what);
 
     const nlohmann::json& request_;

@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t most_hazards = 8;
 constexpr int oldest = 64;  // an age beyond any number that a wait can name
 
-bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 struct Registers {
@@ -67,7 +66,7 @@ std::string without_zeros(std::string_view digits) {
 // "        /*0010*/              @!P0 IMAD.MOV.U32 R1, RZ, RZ, c[0x0][0x28] ;   /* encoding */"; nothing on lines of another form.
 std::optional<Instruction> parse_instruction(std::string_view line) {
     std::string_view text = trim(line);
-    if (!starts_with(text, "/*")) return std::nullopt;
+    if (!text.starts_with("/*")) return std::nullopt;
     const auto close = text.find("*/"), end = text.find(';');
     if (close == std::string_view::npos || end == std::string_view::npos || end < close) return std::nullopt;
     const auto address = text.substr(2, close - 2);
@@ -77,8 +76,8 @@ std::optional<Instruction> parse_instruction(std::string_view line) {
     in.address = without_zeros(address);
     std::string_view rest = trim(text.substr(close + 2, end - close - 2));
     in.text = fmt::format("/*{}*/ {}", address, rest);
-    if (starts_with(rest, "{")) rest = trim(rest.substr(1));
-    if (starts_with(rest, "@")) {
+    if (rest.starts_with("{")) rest = trim(rest.substr(1));
+    if (rest.starts_with("@")) {
         in.predicated = true;
         rest = trim(rest.substr(std::min(rest.find(' '), rest.size())));
     }
@@ -96,9 +95,9 @@ std::vector<Function> parse(std::string_view sass) {
     for (const auto line : split_lines(sass)) {
         const std::string_view text = trim(line);
         // nvdisasm: ".text.NAME:"; cuobjdump: "Function : NAME".
-        if (starts_with(text, ".text.") && text.back() == ':') {
+        if (text.starts_with(".text.") && text.back() == ':') {
             functions.push_back({std::string(text.substr(6, text.size() - 7)), {}, {}});
-        } else if (starts_with(text, "Function : ")) {
+        } else if (text.starts_with("Function : ")) {
             functions.push_back({std::string(trim(text.substr(11))), {}, {}});
         } else if (functions.empty()) {
             continue;
@@ -179,7 +178,7 @@ void add_address(std::string_view operand, std::vector<Registers>& reads) {
         std::size_t end = i + 1;
         while (end < operand.size() && is_digit(operand[end])) ++end;
         reads.push_back(
-            {std::atoi(std::string(operand.substr(i + 1, end - i - 1)).c_str()), starts_with(operand.substr(end), ".64") ? 2 : 1});
+            {std::atoi(std::string(operand.substr(i + 1, end - i - 1)).c_str()), operand.substr(end).starts_with(".64") ? 2 : 1});
     }
 }
 
@@ -224,7 +223,7 @@ std::optional<Wgmma> read_wgmma(const Instruction& in) {
     if (result < 0) return std::nullopt;
     w.accumulator = {result, *count};
     if (const int a = register_of(in.operands[1]); a >= 0) w.operand = {a, 4};
-    else if (!starts_with(in.operands[1], "gdesc")) return std::nullopt;
+    else if (!in.operands[1].starts_with("gdesc")) return std::nullopt;
     w.closes_group = in.operands.back() == "gsb0";
     return w;
 }

@@ -1,4 +1,5 @@
 #include "runtime/measure.h"
+#include "base/text.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -189,7 +190,18 @@ std::filesystem::path GpuLock::file(int ordinal) {
     if (folder.empty()) return {};
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
-    return folder / fmt::format("gpu{}.lock", ordinal);
+    // An engine that leases GPUs numbers each worker's anew: which one is meant is said by the variable. The cache may lie on a folder that
+    // many nodes share: each has GPUs of its own.
+    std::string which = std::to_string(ordinal);
+    const std::string visible = environment("CUDA_VISIBLE_DEVICES");
+    std::size_t from = 0;
+    for (int i = 0; i < ordinal && from != std::string::npos; ++i)
+        from = visible.find(',', from) == std::string::npos ? std::string::npos : visible.find(',', from) + 1;
+    if (!visible.empty() && from != std::string::npos) which = visible.substr(from, visible.find(',', from) - from);
+    for (char& c : which) c = std::isalnum(static_cast<unsigned char>(c)) || c == '-' ? c : '_';
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    return folder / fmt::format("gpu-{}-{}.lock", host, which.substr(0, 60));
 }
 
 GpuLock::GpuLock(int ordinal) {

@@ -31,6 +31,8 @@ template <int N = 3> __device__ int plus(int a) { static constexpr int k = N; re
 enum class Kind { one, two };
 template <class T, class U = Layout<Shape<T, T>>> struct Pair { T a; U b; };
 template <class T> using Row = decltype(make_tensor(make_gmem_ptr(static_cast<T*>(nullptr)), make_shape(0, 0)));
+using Smem = decltype(composition(Swizzle<2, 3, 3>{}, Layout<Shape<Int<128>, Int<32>>, Stride<Int<32>, _1>>{}));
+using Tma = decltype(make_tma_copy(SM90_TMA_LOAD{}, make_tensor(make_gmem_ptr(static_cast<float const*>(nullptr)), make_shape(0, 0), make_stride(int64_t(0), Int<1>{})), make_composed_layout(Swizzle<3, 4, 3>{}, smem_ptr_flag_bits<16>{}, Layout<Shape<_128, _64>, Stride<_64, _1>>{})));
 struct Sum { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a + b; } };
 template <int... Masks, class T, class Op>
 CUTE_DEVICE T fold_lanes(T x, Op op) {
