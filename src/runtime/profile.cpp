@@ -34,7 +34,7 @@ json evidence_in(const std::string& answer) {
 
 std::string end_of(const std::string& text, std::size_t bytes) { return text.size() > bytes ? text.substr(text.size() - bytes) : text; }
 
-bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
+bool begins_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
 }  // namespace
 
@@ -76,12 +76,12 @@ const char* instruction_kind(std::string_view opcode) {
         return "control";
     if (is({"MUFU"})) return "special function";
     if (is({"SHFL", "VOTE", "REDUX", "CREDUX", "MATCH", "VOTEU", "R2UR", "S2UR", "S2R", "CS2R", "MOVM"})) return "warp exchange";
-    if (starts_with(base, "HADD") || starts_with(base, "HMUL") || starts_with(base, "HFMA") || starts_with(base, "HMNMX") ||
-        starts_with(base, "HSET"))
+    if (begins_with(base, "HADD") || begins_with(base, "HMUL") || begins_with(base, "HFMA") || begins_with(base, "HMNMX") ||
+        begins_with(base, "HSET"))
         return "fp16";
     if (is({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})) return "fp64";
     if (is({"FADD", "FMUL", "FFMA", "FMNMX", "FSEL", "FSETP", "FSET", "FCHK", "FSWZADD", "FADD2", "FFMA2", "FMUL2"})) return "fp32";
-    if (starts_with(base, "F2") || starts_with(base, "I2") || is({"FRND"})) return "conversion";
+    if (begins_with(base, "F2") || begins_with(base, "I2") || is({"FRND"})) return "conversion";
     if (is({"MOV", "UMOV", "PRMT", "UPRMT", "SEL", "USEL", "PLOP3", "UPLOP3", "P2R", "R2P", "MOV32I", "LEPC"})) return "move";
     return "integer";
 }
@@ -91,12 +91,12 @@ InstructionMix instruction_mix(std::string_view sass) {
     for (const auto line : split_lines(sass)) {
         // "        /*0010*/                   @P0 IMAD.MOV.U32 R1, RZ, RZ, c[0x0][0x28] ;   /* encoding */"
         const std::string_view text = trim(line);
-        if (!starts_with(text, "/*")) continue;
+        if (!begins_with(text, "/*")) continue;
         const auto close = text.find("*/");
         if (close == std::string_view::npos || close > 10 || text.find(';') == std::string_view::npos) continue;
         std::string_view rest = trim(text.substr(close + 2));
-        if (starts_with(rest, "{")) rest = trim(rest.substr(1));
-        if (starts_with(rest, "@")) rest = trim(rest.substr(std::min(rest.find(' '), rest.size())));
+        if (begins_with(rest, "{")) rest = trim(rest.substr(1));
+        if (begins_with(rest, "@")) rest = trim(rest.substr(std::min(rest.find(' '), rest.size())));
         const auto end = rest.find_first_of(" ;");
         if (end == 0 || rest.empty() || !std::isupper(static_cast<unsigned char>(rest[0]))) continue;
         const std::string_view opcode = rest.substr(0, end);
