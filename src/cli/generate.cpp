@@ -113,6 +113,15 @@ Expected<Made, int> make(const Options& o, const graph::Graph& g) {
         DiagnosticSink sink;
         const auto module = lower::compile_text(sources, g.name + ".py", made->source, {}, sink);
         if (!module) {
+            // A template that asks for more than a block has: the plain one is tried in its place.
+            const std::size_t by_rows = how.rows.size();
+            for (const graph::KernelText& k : made->kernels)
+                if (!k.rows.empty()) how.rows.insert(k.rows);
+            if (how.rows.size() != by_rows) {
+                stored.clear();
+                continue;
+            }
+            if (best) break;
             std::cerr << render_text(sink, sources);
             return Unexpected<int>{complain(
                 exit_our_bug, "the generated kernels do not compile: that is a bug of tilewright, please report it with this graph")};

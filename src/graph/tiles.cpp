@@ -115,6 +115,12 @@ private:
             const std::int64_t blocks = g_.kept() / std::max<std::int64_t>(1, extent);
             wide = std::min<std::int64_t>(power_of_two(extent), blocks * ((extent + 511) / 512) >= 264 ? 512 : 128);
             w_.threads = 128;
+            // Few columns: a block has several rows at a time, so that enough is on its way.
+            const bool under = n > 1 && g_.reduced.size() == 1 && g_.reduced.contains(g_.order[n - 2]) && !split_ && !picks();
+            if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
+                under_ = 64;
+                wide = 32;
+            }
         }
         wide = std::max<std::int64_t>(wide, 32);
         // Parts of a long line that are all full: as above.
@@ -126,6 +132,7 @@ private:
                 }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
+        if (under_ > 0) w_.threads = 512;
         if (again) {
             w_.threads = 1024;
             w_.blocks_per_sm = 1;
@@ -154,6 +161,7 @@ private:
         } else if (!held_) {
             start = fmt::format("c * {}", wide);
         }
+        if (under_ > 0) w_.tile.push_back({g_.order[n - 2], fmt::format("c * {}", under_), under_});
         if (rows > 1) {
             const int outer = g_.order[n - 2];
             grid.push_back({"m", (g_.size.at(outer) + rows - 1) / rows});
@@ -163,7 +171,7 @@ private:
         w_.tile.push_back({inner, start, wide});
         for (std::size_t i = n - 1; i-- > 0;) {
             const int a = g_.order[i];
-            if (rows > 1 && i == n - 2) continue;
+            if ((rows > 1 || under_ > 0) && i == n - 2) continue;
             w_.at[a] = fmt::format("{}{}", g_.reduced.contains(a) && !split_ ? "r" : "b", i);
             if (!g_.reduced.contains(a) || split_) grid.push_back({w_.at[a], g_.size.at(a)});
         }
@@ -224,6 +232,10 @@ private:
             const int a = g_.order[i];
             if (!g_.reduced.contains(a)) continue;
             const bool tiled = w_.tile.back().atom == a;
+            if (under_ > 0 && w_.tile[0].atom == a) {
+                loop(fmt::format("for c in tw.range({}):", g_.size.at(a) / under_));
+                continue;
+            }
             if (!tiled) loop(fmt::format("for {} in tw.range({}):", w_.at[a], g_.size.at(a)));
             else if (!held_)
                 loop(fmt::format("for c in tw.range({}):", (g_.size.at(a) + w_.tile.back().extent - 1) / w_.tile.back().extent));
@@ -260,8 +272,8 @@ private:
         }
         end_loops();
         for (const auto& [id, s] : now) {
-            if (across) w_.line(fmt::format("{0} = tw.{1}({0}, axis={2})", s, w_.prim(id).fn, axis));
-            w_.set(id, {s, kept, false});
+            if (across || under_ > 0) w_.line(fmt::format("{0} = tw.{1}({0}, axis={2})", s, w_.prim(id).fn, under_ > 0 ? 0 : axis));
+            w_.set(id, {s, under_ > 0 ? 2U : kept, false});
         }
     }
 
@@ -269,8 +281,8 @@ private:
     Group& g_;
     std::vector<std::pair<int, int>> reductions_;  // with their levels
     int deepest_ = 0, loops_ = 0, rows_atom_ = -1;
-    bool held_ = false, split_ = false;  // the folded atom is in registers; many blocks add to one result
-    std::int64_t steps_ = 1;
+    bool held_ = false, split_ = false;   // the folded atom is in registers; many blocks add to one result
+    std::int64_t steps_ = 1, under_ = 0;  // under_: rows of a tile whose rows are folded
 };
 
 }  // namespace

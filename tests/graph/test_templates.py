@@ -123,6 +123,15 @@ def test_convolution_of_two_parts(i, tmp_path):
     assert "sx_low" in text and any(b.endswith("_low") for b in plan["buffers"])
 
 
+@pytest.mark.parametrize("op, shape, out, attributes", [
+    ("batch_norm", [128, 70], [128, 70], {"eps": 1e-5}), ("amax", [192, 45], [45], {"dims": [0], "keepdim": False}),
+    ("softmax", [64, 33], [64, 33], {"dim": 0}), ("sum", [3, 128, 40], [3, 40], {"dims": [1], "keepdim": False}),
+])
+def test_rows_folded_many_at_a_time(op, shape, out, attributes, tmp_path):
+    text, _ = generated(graph([leaf("x", shape)], [node("y", op, ["x"], out, **attributes)], "y"), tmp_path, 1, 1e-5)
+    assert "(64, 32)" in text
+
+
 @pytest.mark.parametrize("seed", range(int(os.environ.get("TILEWRIGHT_GRAPHS", "10")) // 2))
 def test_drawn(seed, tmp_path):
     """Shapes and attributes by chance; whether a template takes them is its own affair, the result must be right and proved."""
