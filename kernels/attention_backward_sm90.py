@@ -54,15 +54,13 @@ def queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, CAUSAL):
             slot = ring.wait()
             tw.wgmma(s, sQ[w * 64 : (w + 1) * 64, :], sK[slot].T, zero=True)
             tw.wgmma(dp, sG[w * 64 : (w + 1) * 64, :], sV[slot].T, zero=True)
-            tw.wgmma_wait(1)  # the sum of the step before is done too, and its slot read
-            ring.release(keep=1)
-            p = tw.exp2(s * (scale * LOG2E) - lse[:, None])  # while dp is made
             tw.wgmma_wait(0)
+            p = tw.exp2(s * (scale * LOG2E) - lse[:, None])
             ds = p * (dp - delta[:, None])
             seen = (tw.coord(s, 1) + i * BN <= tw.coord(s, 0) + row) & (tw.coord(s, 1) + i * BN < T) if CAUSAL else tw.coord(s, 1) < T - i * BN
             tw.wgmma(acc, tw.where(seen, ds, 0.0).to(bf16), sK[slot])
-        tw.wgmma_wait(0)
-        ring.release()
+            tw.wgmma_wait(0)
+            ring.release()
         rows.release()
         tw.store(DQ[b, h, row, 0], (acc * scale).to(bf16))
 
@@ -99,12 +97,11 @@ def keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, CAUSAL)
             slot = ring.wait()
             tw.wgmma(s, sK[w * 64 : (w + 1) * 64, :], sQ[slot].T, zero=True)
             tw.wgmma(dp, sV[w * 64 : (w + 1) * 64, :], sG[slot].T, zero=True)
-            tw.wgmma_wait(1)
+            tw.wgmma_wait(0)
             seen = (tw.coord(s, 0) + row <= tw.coord(s, 1) + i * BQ) & (tw.coord(s, 1) + i * BQ < S) if CAUSAL else tw.coord(s, 1) < S - i * BQ
-            p = tw.where(seen, tw.exp2(s * (scale * LOG2E) - lse[None, :]), 0.0)  # while dp is made
-            tw.wgmma(dv, p.to(bf16), sG[slot])
-            tw.wgmma_wait(1)
+            p = tw.where(seen, tw.exp2(s * (scale * LOG2E) - lse[None, :]), 0.0)
             ds = p * (dp - delta[None, :])
+            tw.wgmma(dv, p.to(bf16), sG[slot])
             tw.wgmma(dk, ds.to(bf16), sQ[slot])
             tw.wgmma_wait(0)
             ring.release()

@@ -4,7 +4,6 @@ from tilewright import bf16, e4m3, f32
 
 M, N, NB = tw.sizes("M N NB")
 BN = tw.parameters("BN")
-RUNS = 396  # of rows, one a block: three for each of 132 multiprocessors
 
 
 @tw.kernel(
@@ -15,32 +14,18 @@ RUNS = 396  # of rows, one a block: three for each of 132 multiprocessors
         S[m] = top[m] / 448
         Q[m, n] = e4m3(f32(X[m, n]) * (448 / maximum(top[m], 1.0e-12)))
     """,
-    blocks_per_sm=3 if BN <= 8192 else 1,
+    threads=tw.max(128, BN // 16),
+    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
 )
 def quantize_rows(X: tw.Tensor(bf16, M, N), Q: tw.Tensor(e4m3, M, N), S: tw.Tensor(f32, M), BN: tw.each(1024, 2048, 4096, 8192, 16384)):
-    """A scale a row: its largest element becomes 448. Rows come through a ring."""
+    """A scale a row: its largest element becomes 448."""
     tw.assume(1 <= N and N <= BN)
     tw.assume(N % 16 == 0)
-    STAGES = tw.min(8, 32768 // BN)
-    first = tw.grid(RUNS) * tw.cdiv(M, RUNS)
-    sX = tw.shared(bf16, (STAGES, 1, BN))
-    ring = tw.pipeline(STAGES)
-    with tw.warpgroups(0, regs=24, name="producer"):
-        for i in tw.range(tw.cdiv(M, RUNS)):
-            slot = ring.acquire()
-            tw.tma_load(sX[slot], X[first + i, 0], on=ring.full(slot), hint="evict_first")
-    with tw.warpgroups(1, regs=136 if BN <= 8192 else 240, name="consumer"):
-        own = tw.named_barrier(1, 128)
-        for i in tw.range(tw.cdiv(M, RUNS)):
-            m = first + i
-            slot = ring.wait()
-            x = tw.load(sX[slot], layout=tw.blocked(vector=8)).to(f32)
-            top = tw.max(tw.where(tw.coord(x, 1) < N, tw.abs(x), float("-inf")), axis=1)
-            tw.store(S[m : m + 1], top / 448.0)
-            x = tw.load(sX[slot], layout=tw.blocked(vector=8)).to(f32)
-            tw.store(Q[m : m + 1, 0:BN], (x * (448.0 / tw.maximum(top, 1.0e-12))[:, None]).to(e4m3), hint="streaming")
-            own.sync()
-            ring.release()
+    m = tw.grid(M)
+    x = tw.load(X[m, 0:BN], fill=0.0, layout=tw.blocked(vector=8)).to(f32)
+    top = tw.max(tw.where(tw.coord(x, 0) < N, tw.abs(x), float("-inf")), axis=0)
+    tw.store(S[m], top / 448.0)
+    tw.store(Q[m, 0:BN], (x * (448.0 / tw.maximum(top, 1.0e-12))).to(e4m3))
 
 
 @tw.kernel(
@@ -62,17 +47,6 @@ def quantize_blocks(X: tw.Tensor(bf16, M, NB, 128), Q: tw.Tensor(e4m3, M, NB, 12
     tw.store(Q[bm * BM : bm * BM + BM, b, 0:128], (x * (448.0 / tw.maximum(top, 1.0e-12))[:, None]).to(e4m3))
 
 
-@tw.inline
-def added(x, r):
-    """The sum with the residual stream as it is written, made again for each use: it is too long for registers."""
-    return (tw.load(x, layout=tw.blocked(vector=8)).to(f32) + tw.load(r, layout=tw.blocked(vector=8)).to(f32)).to(bf16).to(f32)
-
-
-@tw.inline
-def normed(x, r, rstd, gamma, n, WIDE):
-    return added(x, r) * rstd[:, None] * tw.load(gamma[n : n + WIDE], fill=0.0, hint="evict_last").to(f32)[None, :]
-
-
 @tw.kernel(
     target="sm_90a",
     name="rmsnorm_fp8",
@@ -84,7 +58,8 @@ def normed(x, r, rstd, gamma, n, WIDE):
         A[m] = top[m] / 448
         Q[m, n] = e4m3(y[m, n] * (448 / maximum(top[m], 1.0e-12)))
     """,
-    blocks_per_sm=3 if BN <= 4096 else 2 if BN <= 8192 else 1,
+    threads=tw.max(128, BN // 16),
+    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
 )
 def rmsnorm_fp8(
     X: tw.Tensor(bf16, M, N),
@@ -99,34 +74,12 @@ def rmsnorm_fp8(
     """The sum with the residual stream, which is written too, normalised and quantised: the next product's input."""
     tw.assume(1 <= N and N <= BN)
     tw.assume(N % 16 == 0)
-    STAGES = 6 if BN <= 2048 else 4 if BN <= 4096 else 3
-    WIDE = tw.min(BN, 8192)  # what registers hold of a row at a time
-    first = tw.grid(RUNS) * tw.cdiv(M, RUNS)
-    sX = tw.shared(bf16, (STAGES, 1, BN))
-    sR = tw.shared(bf16, (STAGES, 1, BN))
-    ring = tw.pipeline(STAGES)
-    with tw.warpgroups(0, regs=24, name="producer"):
-        for i in tw.range(tw.cdiv(M, RUNS)):
-            slot = ring.acquire()
-            tw.tma_load(sX[slot], X[first + i, 0], on=ring.full(slot), hint="evict_first")
-            tw.tma_load(sR[slot], R[first + i, 0], on=ring.full(slot), hint="evict_first")
-    with tw.warpgroups(1, regs=136 if BN <= 4096 else 232 if BN <= 8192 else 240, name="consumer"):
-        own = tw.named_barrier(1, 128)
-        for i in tw.range(tw.cdiv(M, RUNS)):
-            m = first + i
-            slot = ring.wait()
-            s = added(sX[slot], sR[slot])
-            tw.store(S[m : m + 1, 0:BN], s.to(bf16), hint="streaming")
-            r = tw.rsqrt(tw.sum(s * s, axis=1) / N + eps)
-            top = tw.full(f32, (1,), float("-inf"))
-            for j in tw.unroll(BN // WIDE):
-                n = j * WIDE
-                y = normed(sX[slot, :, n : n + WIDE], sR[slot, :, n : n + WIDE], r, gamma, n, WIDE)
-                top = tw.maximum(top, tw.max(tw.where(tw.coord(y, 1) + n < N, tw.abs(y), float("-inf")), axis=1))
-            tw.store(A[m : m + 1], top / 448.0)
-            for j in tw.unroll(BN // WIDE):
-                n = j * WIDE
-                y = normed(sX[slot, :, n : n + WIDE], sR[slot, :, n : n + WIDE], r, gamma, n, WIDE)
-                tw.store(Q[m : m + 1, n : n + WIDE], (y * (448.0 / tw.maximum(top, 1.0e-12))[:, None]).to(e4m3), hint="streaming")
-            own.sync()
-            ring.release()
+    m = tw.grid(M)
+    s = (tw.load(X[m, 0:BN], fill=0.0, layout=tw.blocked(vector=8)).to(f32) + tw.load(R[m, 0:BN], fill=0.0).to(f32)).to(bf16)
+    tw.store(S[m, 0:BN], s)
+    x = s.to(f32)
+    r = tw.rsqrt(tw.sum(x * x, axis=0) / N + eps)
+    y = x * r * tw.load(gamma[0:BN], fill=0.0).to(f32)
+    top = tw.max(tw.where(tw.coord(y, 0) < N, tw.abs(y), float("-inf")), axis=0)
+    tw.store(A[m], top / 448.0)
+    tw.store(Q[m, 0:BN], (y * (448.0 / tw.maximum(top, 1.0e-12))).to(e4m3))

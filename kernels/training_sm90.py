@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 M, N, V, P, L = tw.sizes("M N V P L")
-T, LONG = tw.parameters("T LONG")
+T = tw.parameters("T")
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
@@ -17,8 +17,8 @@ LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part 
         loss[m] = s[m] - f32(X[m, target[m]])
         DX[m, n] = T((exp(f32(X[m, n]) - s[m]) - where(n == target[m], 1, 0)) * scale)
     """,
-    threads=512 * (1 + LONG),
-    blocks_per_sm=2 - LONG,
+    threads=512,
+    blocks_per_sm=2,
 )
 def cross_entropy_gradient(
     X: tw.Tensor(T, M, N),
@@ -27,13 +27,10 @@ def cross_entropy_gradient(
     DX: tw.Tensor(T, M, N),
     scale: tw.scalar(f32),  # of the loss: 1 / M for a mean
     T: tw.each(bf16, f32),
-    LONG: tw.each(0, 1),  # rows of which two for each multiprocessor do not stay in L2
     BN: tw.const(2048, 4096) = 4096,
 ):
     """A block a row. Every lane has a maximum of its own for each of its places, so that nobody meets before the end of the first pass; the second pass finds the row in L2."""
     tw.assume(N % (16 // T.bytes) == 0)
-    if LONG == 0:
-        tw.assume(N <= 131072 // T.bytes)
     m = tw.grid(M)
     label = tw.load(target[m])
     top = tw.full(f32, (BN,), LOWEST)
