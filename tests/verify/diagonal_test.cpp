@@ -42,26 +42,27 @@ TEST(AcrossTheDiagonal, ConsumersPassOverWhatLiesBehindTheirRows) {
 }
 
 TEST(AcrossTheDiagonal, NotOverMoreThanThat) {
-    EXPECT_FALSE(proved(kTwoTiles, "if (WIDTH - 1 - j) * BN < w * 64 + 64:", "if (WIDTH - 1 - j) * BN < w * 64:"));
-    EXPECT_FALSE(proved(kTwoTiles,
-                        "if (WIDTH - j) * BN < w * 64 + 64:", "if (WIDTH - j) * BN < w * 64:"));  // the values of a tile that was computed
+    EXPECT_FALSE(proved(kTwoTiles, "if (WIDTH - 1 - j) * a.BN < w * 64 + 64:", "if (WIDTH - 1 - j) * a.BN < w * 64:"));
+    EXPECT_FALSE(proved(
+        kTwoTiles, "if (WIDTH - j) * a.BN < w * 64 + 64:", "if (WIDTH - j) * a.BN < w * 64:"));  // the values of a tile that was computed
 }
 
 TEST(AcrossTheDiagonal, ASlotThatNoProductReadIsGivenBackByAllWarps) {
-    EXPECT_FALSE(proved(kTwoTiles, "                group.sync()\n                keys.release()", "                keys.release()"));
+    EXPECT_FALSE(proved(kTwoTiles, "                group.sync()\n                a.keys.release()", "                a.keys.release()"));
     EXPECT_FALSE(proved(kTwoTiles, "                        group.sync()\n", ""));
 }
 
 TEST(AcrossTheDiagonal, TurnsBeginAndEndWithTheLoop) {
-    EXPECT_FALSE(proved(kInTurn, "if TURNS and (w > 0 or i > WIDTH):", "if TURNS:"));          // nobody gives the first turn
-    EXPECT_FALSE(proved(kInTurn, "if TURNS and (w < C - 1 or i < tiles - 1):", "if TURNS:"));  // a turn is left over for the next tile
-    EXPECT_FALSE(proved(kInTurn, "if TURNS and (w < C - 1 or i < tiles - 1):", "if TURNS and w < C - 1:"));
+    EXPECT_FALSE(proved(kInTurn, "if a.TURNS and (w > 0 or i > WIDTH):", "if a.TURNS:"));  // nobody gives the first turn
+    EXPECT_FALSE(
+        proved(kInTurn, "if a.TURNS and (w < a.C - 1 or i < tiles - 1):", "if a.TURNS:"));  // a turn is left over for the next tile
+    EXPECT_FALSE(proved(kInTurn, "if a.TURNS and (w < a.C - 1 or i < tiles - 1):", "if a.TURNS and w < a.C - 1:"));
 }
 
 TEST(AcrossTheDiagonal, MasksAndReferencesCount) {
-    EXPECT_FALSE(proved(kTwoTiles, "e = tw.where(below(s, row, key), tw.exp2(s * scale - mark[:, None]), 0.0)",
-                        "e = tw.exp2(s * scale - mark[:, None])"));
-    EXPECT_FALSE(proved(kTwoTiles, "if j == 0 or (WIDTH - j) * BN >= w * 64 + 64:", "if True:"));  // moved without rescaling
+    EXPECT_FALSE(proved(kTwoTiles, "e = tw.where(below(s, row, key), tw.exp2(s * a.scale - mark[:, None]), 0.0)",
+                        "e = tw.exp2(s * a.scale - mark[:, None])"));
+    EXPECT_FALSE(proved(kTwoTiles, "if j == 0 or (WIDTH - j) * a.BN >= w * 64 + 64:", "if True:"));  // moved without rescaling
     EXPECT_FALSE(proved(kRescaled, "out = out * alpha[:, None]", "out = out"));
     EXPECT_FALSE(proved(kTwoTiles, "for i in tw.range(WIDTH, tiles):", "for i in tw.range(WIDTH + 1, tiles):"));
 }
