@@ -54,6 +54,8 @@ ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::ve
     low_products_ = ir::low_products(equation.value, known ? tensors[at(equation.output)].dtype : target::DType::F32,
                                      [&](int t) { return tensors[at(t)].dtype; });
     root_ = compile(equation.value);
+    // What the result itself is rounded to, the tolerance allows for.
+    for (int n = root_; nodes_[at(n)].term->kind == TermKind::cast; n = nodes_[at(n)].args[0]) nodes_[at(n)].outermost = true;
 }
 
 int ComputesEvaluator::compile(const Term& term) {
@@ -164,7 +166,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         case TermKind::cast: {
             Scalar x = value(n.args[0]);
             if (options_.round_casts || n.exact) x.value = ir::converted(x.value, n.from, t.dtype);
-            else x.rounding += cast_rounding(x.value, t.dtype);
+            else if (!n.outermost) x.rounding += cast_rounding(x.value, t.dtype);
             return x;
         }
         case TermKind::reduce: return remembered_fold(node);
@@ -336,7 +338,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
             strip(n.args[0], var, first, count, out);
             for (int i = 0; i < count; ++i) {
                 if (options_.round_casts || n.exact) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
-                else out.rounding[at(i)] += cast_rounding(out.value[at(i)], t.dtype);
+                else if (!n.outermost) out.rounding[at(i)] += cast_rounding(out.value[at(i)], t.dtype);
             }
             return;
         case TermKind::reduce: return;  // by_element

@@ -54,6 +54,7 @@ private:
         std::vector<int> args;                              // node numbers
         target::DType from{};                               // cast: the type of what it converts
         bool low_product = false;                           // of 32-bit integers: its low bits, of which nothing is lost
+        bool outermost = false;                             // cast: of the result
         bool exact = false;                                 // cast: the value is what it makes of it, not up to rounding
         std::vector<int> free;                              // variables of a reduction that are bound outside it
         std::map<std::vector<std::int64_t>, Scalar> known;  // values of a reduction by those of `free`

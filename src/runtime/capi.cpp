@@ -313,8 +313,8 @@ int tw_module_load(const char* request_json, tw_module** module) {
         rt::TunedFile tuned = rt::agreeing(all_tuned, constants);
         // With a signature the text is CuTe C++ (runtime/cute_candidate.h).
         const std::string signature = request.value("signature", std::string());
-        auto loaded = signature.empty() ? rt::KernelModule::from_text(name, *text, constants)
-                                        : rt::KernelModule::from_cute(name, *text, signature);
+        auto loaded =
+            signature.empty() ? rt::KernelModule::from_text(name, *text, constants) : rt::KernelModule::from_cute(name, *text, signature);
         // The file's own values may not go with what the caller chose: the first set that was tuned with it and is taken stands in; where
         // none was, one that differs least, with the caller's values in it.
         tw::lower::ConstValues chosen = constants;

@@ -177,8 +177,8 @@ Result<Driven> drive(const EngineOptions& o, const Manifest& m, const std::funct
                 else {
                     const std::string known = engine->why(i);
                     give_up(folder, m, i,
-                            fmt::format("it was started {} times and left no result: its worker was killed or lost{}", std::max(state->attempts[i], starts[i]),
-                                        known.empty() ? "" : "; " + known));
+                            fmt::format("it was started {} times and left no result: its worker was killed or lost{}",
+                                        std::max(state->attempts[i], starts[i]), known.empty() ? "" : "; " + known));
                 }
             }
             if (!start.empty()) {

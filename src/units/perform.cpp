@@ -117,8 +117,8 @@ Outcome attempt(const fs::path& folder, const Manifest& m, std::size_t index, co
         text->erase(at, here.size());
     json result = text ? parse_json(*text) : json();
     if (!result.is_object()) {
-        // A proof that is refused before there was anything to write is refused everywhere: that is the result. What needs a GPU, torch or a
-        // model may lack it on this node.
+        // A proof that is refused before there was anything to write is refused everywhere: that is the result. What needs a GPU, torch or
+        // a model may lack it on this node.
         const std::string said(trim(ran.words));
         if (!is_deterministic(unit.command)) return {false, true, {}, said.empty() ? ran.sentence() : said.substr(0, 400)};
         if (ran.status == 0 || said.empty())

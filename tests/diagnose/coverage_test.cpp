@@ -54,6 +54,9 @@ const std::set<std::string> excepted_elements = {"gelu"};  // of the device form
 const std::map<std::string, std::string> excepted_names = {
     {"parameters", "a list of names for Python"},
     {"inline", "expanded before anything is checked"},
+    {"signature", "written out before anything is checked"},
+    {"record", "taken apart before anything is checked"},
+    {"table", "looked up before anything is checked"},
     {"each", "variants: the families draw constants instead"},
     {"wgmma_c", "the accumulator's own layout is drawn in `batches`"},
 };

@@ -178,7 +178,7 @@ def test_wrong_arguments_are_answered_as_tool_errors(tmp_path):
         ("check", {"source": 3}, "must be of type string"),
         ("check", {"source": "x", "colour": "red"}, "there is no argument"),
         ("check", {"source": "x", "search_seconds": 1e9}, "at most 60"),
-        ("check", {"source": "x", "constants": {"BM": "many"}}, "constants.BM"),
+        ("check", {"source": VECTOR_ADD, "constants": {"BM": "many"}}, "'BM'"),
         ("check", {"file": "/no/such/file.py"}, "no/such/file.py"),
         ("check", {"file": "--version"}, "--version"),
         ("check", {"source": "x" * 1100000}, "1048576"),

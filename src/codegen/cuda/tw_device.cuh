@@ -55,8 +55,12 @@ TW_DEVICE bool elect_one() {
 TW_DEVICE void mbarrier_init(u32 bar, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
 }
-// Makes initialised barriers visible to the async proxy and to the other CTAs of the cluster.
-TW_DEVICE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+// Makes initialised barriers visible to the async proxy and to the other CTAs of the cluster; before sm_90 there is neither.
+TW_DEVICE void fence_mbarrier_init() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
 
 TW_DEVICE void mbarrier_arrive(u32 bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
@@ -94,7 +98,11 @@ TW_DEVICE bool mbarrier_try_wait(u32 bar, u32 parity) {
   u32 done;
   asm volatile(
       "{\n.reg .pred p;\n"
+#if __CUDA_ARCH__ >= 900
       "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+#else
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+#endif
       "selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done)
       : "r"(bar), "r"(parity)
