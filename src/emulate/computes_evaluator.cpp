@@ -94,7 +94,10 @@ int ComputesEvaluator::compile(const Term& term) {
 
 // A cast that is not made here may be made by the kernel: half a unit of the narrower type, which matters where the result cancels. In
 // sixteenths of f32's unit, since `compare` allows sixteen.
-static double cast_rounding(double x, target::DType to) { return std::ldexp(std::fabs(x), 19 - target::info(to).fraction_bits); }
+static double cast_rounding(double x, target::DType to) {
+    const int bits = target::info(to).fraction_bits;
+    return bits < 23 ? std::ldexp(std::fabs(x), 19 - bits) : 0.0;
+}
 
 void ComputesEvaluator::bind(int var, std::int64_t value) {
     vars_[at(var)] = value;
