@@ -368,11 +368,11 @@ namespace {
 
 // The task's signature with the launch's grid and condition, resolved by the tile language's own rules.
 Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, const CuteLaunch& launch) {
-    std::string stub = signature;
-    const auto body = stub.rfind("    pass\n");
+    std::string text = signature;
+    const auto body = text.rfind("    pass\n");
     if (body == std::string::npos) return Unexpected{CuteProblem{launch.line, "the task's signature is not one of ours", ""}};
-    stub.erase(body);
-    if (!launch.when.empty()) stub += fmt::format("    tw.assume({})\n", launch.when);
+    text.erase(body);
+    if (!launch.when.empty()) text += fmt::format("    tw.assume({})\n", launch.when);
     const auto commas = [&] {
         int depth = 0, count = 0;
         for (const char c : launch.grid) depth += (c == '(') - (c == ')'), count += c == ',' && depth == 0;
@@ -380,10 +380,10 @@ Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, co
     }();
     constexpr std::array<const char*, 3> names = {"block_x_", "block_x_, block_y_", "block_x_, block_y_, block_z_"};
     if (commas > 2) return Unexpected{CuteProblem{launch.line, "a grid has at most three dimensions", ""}};
-    stub += fmt::format("    {} = tw.grid({})\n", names[static_cast<std::size_t>(commas)], launch.grid);
+    text += fmt::format("    {} = tw.grid({})\n", names[static_cast<std::size_t>(commas)], launch.grid);
     SourceMap sources;
     DiagnosticSink sink;
-    auto module = lower::compile_text(sources, "launch", stub, {}, sink);
+    auto module = lower::compile_text(sources, "launch", text, {}, sink);
     if (!module || module->kernels.size() != 1 || sink.has_errors()) {
         const std::string why = sink.empty() ? "it cannot be read" : sink.in_source_order().front()->message;
         return Unexpected{
