@@ -2,6 +2,7 @@
 
     tilewright crosscheck --export FOLDER --count 500 --jobs 2
     python3 bench/gpu_kernels.py random FOLDER OUT.json
+    python3 bench/gpu_kernels.py repeat FOLDER OUT.json [SECONDS]     every kernel launched again and again: what depends on timing shows
     tilewright mutate kernels/gemm_sm90.py --limit 1 --export FOLDER
     python3 bench/gpu_kernels.py mutants FOLDER OUT.json [PROCESSES]
 
@@ -170,6 +171,55 @@ def report(out, rows, wrong, compiled, started):
 
 
 # ---------------------------------------------------------------------------------------------- mutants
+
+
+def launch_fifty_times(driver, planned, types, case, row):
+    """One case, each launch from fresh outputs and compared bit for bit."""
+    buffers = {}
+    for t in case["tensors"]:
+        buffers[t["name"]] = Buffer(driver, types[t["name"]]["dtype"], t["dims"], t["strides"])
+        buffers[t["name"]].put(base64.b64decode(t["bytes"])[:buffers[t["name"]].bytes])
+    launch = planned.prepare(driver.sms, case["scalars"], buffers)
+    outputs = [t for t in case["tensors"] if "expected" in t]
+    for _ in range(50):
+        for t in outputs:
+            buffers[t["name"]].put(base64.b64decode(t["bytes"])[:buffers[t["name"]].bytes])
+        launch()
+        driver.call("cuCtxSynchronize")
+        row["launches"] += 1
+        for t in outputs:
+            got, _ = buffers[t["name"]].get()
+            want = base64.b64decode(t["expected"])[:len(got)]
+            if got == want:
+                continue
+            row["different"] += 1
+            size = SIZES[types[t["name"]]["dtype"]]
+            places = [i for i in range(len(got) // size) if got[i * size:i * size + size] != want[i * size:i * size + size]]
+            if len(row["examples"]) < 4:
+                row["examples"].append({"sizes": case["sizes"], "tensor": t["name"], "count": len(places), "places": places[:40]})
+    for b in buffers.values():
+        b.free()
+
+
+def repeat_main(folder, out, seconds):
+    data = [json.load(open(f)) for f in sorted(glob.glob(os.path.join(folder, "*.json")))]
+    kernels = compiled_once([d["kernels"][0] for d in data])
+    driver = Driver()
+    rows, end = [], time.time() + seconds
+    for number, (d, kernel) in enumerate(zip(data, kernels)):
+        row = {"seed": d["seed"], "family": d["family"], "launches": 0, "different": 0, "examples": []}
+        if kernel.error:
+            row["error"] = kernel.error[:300]
+        else:
+            plan = d["kernels"][0]
+            stop = time.time() + (end - time.time()) / (len(data) - number)
+            while time.time() < stop:
+                for case in d["cases"]:
+                    launch_fifty_times(driver, plans.PlannedKernel(plan, kernel), by_name(plan), case, row)
+        rows.append(row)
+    launches, different = (sum(r[k] for r in rows) for k in ("launches", "different"))
+    json.dump({"command": "tilewright crosscheck --exact --family tma_ring --export FOLDER; python3 bench/gpu_kernels.py repeat FOLDER OUT.json", "launches": launches, "different": different, "rows": rows}, open(out, "w"), indent=1)
+    print(f"{len(rows)} kernels, {launches} launches, {different} different")
 
 
 def shapes_for(plan, sanitized):
@@ -356,6 +406,8 @@ def main():
     verb = sys.argv[1]
     if verb == "random":
         random_main(sys.argv[2], sys.argv[3])
+    elif verb == "repeat":
+        repeat_main(sys.argv[2], sys.argv[3], float(sys.argv[4]) if len(sys.argv) > 4 else 40.0)
     elif verb == "mutants":
         mutants_main(sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 8)
     elif verb == "one":

@@ -2,7 +2,6 @@
 //
 // CuTe text is never proved. Where it is, letter for letter, what our printer makes of a tile kernel (the built-in proposer's are), the
 // gate `verify` judges that kernel, and the evidence says so; the verdict on the text stays "not_proved".
-#include <chrono>
 #include <future>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "plan/builtin/skeleton.h"
 #include "plan/cute_gates.h"
 #include "plan/feedback.h"
+#include "plan/gate_sequence.h"
 #include "runtime/cute_candidate.h"
 #include "tasks/task.h"
 
@@ -21,7 +21,6 @@ namespace tw::plan {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 std::string source_line(const std::string& source, int line) {
     const auto lines = split_lines(source);
@@ -29,10 +28,10 @@ std::string source_line(const std::string& source, int line) {
     return fmt::format("    {:>4} | {}\n", line, printable(std::string(lines[static_cast<std::size_t>(line) - 1].substr(0, 300))));
 }
 
-class CuteJudge {
+class CuteJudge : private GateSequence {
 public:
     CuteJudge(const tasks::Task& task, const std::string& source, const GateOptions& options, const TileJudge& judge_tile)
-        : task_(task), source_(source), options_(options), judge_tile_(judge_tile) {}
+        : GateSequence(task, source, options), judge_tile_(judge_tile) {}
 
     Judgement run() {
         j_.verdict = "not_proved";
@@ -46,26 +45,7 @@ public:
     }
 
 private:
-    enum class Answer { pass, refuse, skip };
-
-    template <class F>
-    bool gate(const char* name, F&& work) {
-        if (options_.on_gate) options_.on_gate(name);
-        const auto begin = Clock::now();
-        detail_.clear();
-        const Answer a = work();
-        j_.gates.push_back({{"gate", name},
-                            {"passed", a == Answer::skip ? json(nullptr) : json(a == Answer::pass)},
-                            {"seconds", std::chrono::duration<double>(Clock::now() - begin).count()},
-                            {"detail", detail_}});
-        return a != Answer::refuse;
-    }
-    Answer refuse(FailureClass failure, std::string feedback, std::string line) {
-        j_.failure = failure;
-        j_.feedback = std::move(feedback);
-        j_.message = detail_ = std::move(line);
-        return Answer::refuse;
-    }
+    using GateSequence::refuse;
     Answer refuse(FailureClass failure, const runtime::CuteProblem& p) {
         std::string text = fmt::format("Line {}: {}\n{}", p.line, p.message, source_line(source_, p.line));
         if (!p.hint.empty()) text += fmt::format("Hint: {}\n", p.hint);
@@ -89,7 +69,7 @@ private:
         shapes.insert(shapes.begin(), tasks::Sizes{});
         for (const tasks::Sizes& shape : shapes) {
             const bool taken = std::any_of(made_.module.kernels.begin(), made_.module.kernels.end(),
-                                           [&](const ir::Kernel& k) { return accepts(k, shape); });
+                                           [&](const ir::Kernel& k) { return accepts(k, sizes_for(k, shape)); });
             if (taken) continue;
             const std::string what =
                 shape.empty() ? "no launch accepts the task's sizes" : "no launch accepts one of the task's held-out shapes";
@@ -101,18 +81,6 @@ private:
         }
         return Answer::pass;
     }
-    bool accepts(const ir::Kernel& k, const tasks::Sizes& shape) const {
-        std::vector<std::int64_t> sizes;
-        for (const std::string& name : k.sizes) {
-            std::int64_t v = task_.size(name);
-            for (const auto& [n, value] : shape)
-                if (n == name) v = value;
-            sizes.push_back(v);
-        }
-        return std::all_of(k.assumptions.begin(), k.assumptions.end(),
-                           [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
-    }
-
     // What is read of the text, by our own layout algebra and order of events.
     Answer check() {
         SourceMap sources;
@@ -217,12 +185,7 @@ private:
             fmt::format("line {} does not compile: {}", first.line, printable(first.assertion.empty() ? first.message : first.assertion)));
     }
 
-    const tasks::Task& task_;
-    const std::string& source_;
-    const GateOptions& options_;
     const TileJudge& judge_tile_;
-    Judgement j_;
-    std::string detail_;
     std::vector<runtime::CuteLaunch> launches_;
     runtime::CuteModule made_;
     std::future<runtime::Result<runtime::CompiledKernels>> built_;  // last: it reads the others

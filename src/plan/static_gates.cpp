@@ -16,7 +16,7 @@
 #include "plan/builtin/terms.h"
 #include "plan/cute_gates.h"
 #include "plan/feedback.h"
-#include "plan/gates.h"
+#include "plan/gate_sequence.h"
 #include "plan/tools.h"
 #include "runtime/compile.h"
 #include "runtime/worker.h"
@@ -58,29 +58,9 @@ std::string signature_problem(const tasks::Task& task, const std::vector<ir::Ten
     return {};
 }
 
-std::vector<std::int64_t> sizes_for(const ir::Kernel& k, const tasks::Task& task, const tasks::Sizes& over) {
-    std::vector<std::int64_t> out;
-    for (const std::string& name : k.sizes) {
-        std::int64_t v = task.size(name);
-        for (const auto& [n, value] : over)
-            if (n == name) v = value;
-        out.push_back(v);
-    }
-    return out;
-}
-
-bool accepts(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
-    for (const ir::Assumption& a : k.assumptions) {
-        const auto v = emulate::size_value(a.condition, sizes);
-        if (!v || *v == 0) return false;
-    }
-    return true;
-}
-
-class StaticJudge {
+class StaticJudge : private GateSequence {
 public:
-    StaticJudge(const tasks::Task& task, const std::string& source, const GateOptions& options)
-        : task_(task), source_(source), options_(options) {}
+    StaticJudge(const tasks::Task& task, const std::string& source, const GateOptions& options) : GateSequence(task, source, options) {}
 
     Judgement run() {
         if (gate("parse", [&] { return parse(); }) && gate("specification", [&] { return specification(); })) {
@@ -97,27 +77,6 @@ public:
     }
 
 private:
-    enum class Answer { pass, refuse, skip };
-
-    template <class F>
-    bool gate(const char* name, F&& work) {
-        if (options_.on_gate) options_.on_gate(name);
-        const auto begin = Clock::now();
-        detail_.clear();
-        const Answer a = work();
-        j_.gates.push_back({{"gate", name},
-                            {"passed", a == Answer::skip ? json(nullptr) : json(a == Answer::pass)},
-                            {"seconds", since(begin)},
-                            {"detail", detail_}});
-        return a != Answer::refuse;
-    }
-    Answer refuse(FailureClass failure, std::string feedback, std::string line) {
-        j_.failure = failure;
-        j_.feedback = std::move(feedback);
-        j_.message = detail_ = std::move(line);
-        return Answer::refuse;
-    }
-
     Answer parse() {
         // A candidate is a kernel file and nothing else: nobody has to read what else it might do.
         if (lang::kernels_beside_python(source_)) {
@@ -158,11 +117,11 @@ private:
                 if (!problem.empty()) break;
             }
             if (!mine.empty() && problem.empty()) {
-                fits = std::any_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, {})); });
+                fits = std::any_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, {})); });
                 if (!fits) problem = "no variant accepts the task's sizes";
                 for (const tasks::Sizes& shape : task_.held_out) {
-                    if (fits && std::none_of(mine.begin(), mine.end(),
-                                             [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, shape)); })) {
+                    if (fits &&
+                        std::none_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, shape)); })) {
                         fits = false;
                         problem = "no variant accepts one of the task's held-out shapes";
                     }
@@ -329,11 +288,6 @@ private:
     }
 
     using Expr = ir::Expr;
-    const tasks::Task& task_;
-    const std::string& source_;
-    GateOptions options_;
-    Judgement j_;
-    std::string detail_;
     SourceMap sources_;
     DiagnosticSink sink_;
     std::optional<ir::Module> module_;
