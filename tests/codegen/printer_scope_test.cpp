@@ -34,11 +34,14 @@ TEST(Printer, IncludesNothingThatDecides) {
         "codegen/digit_text.h",
         "codegen/emit.h",
         "codegen/matrix_text.h",
+        "codegen/names.h",
+        "codegen/operator_text.h",
         "codegen/printer.h",
         "codegen/unit_text.h",
         "codegen/user_text.h",
         "device/facts.h",  // divisors of addresses in shared memory
         "device/form.h",   // `emit` makes the device form
+        "device/matrices.h",
         "ir/device.h",
         "ir/element_math.h",
         "ir/uses.h",
