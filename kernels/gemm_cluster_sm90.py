@@ -1,6 +1,6 @@
 """GEMM for Hopper in clusters of two blocks along M: each block fetches half of the B tile and multicasts it to both."""
 import tilewright as tw
-from gemm_parts import K, M, N, finish, multiply, operands, put
+from gemm_parts import K, M, N, finish, multiply, operands, put_tile
 from tilewright import bf16, f32
 
 
@@ -35,8 +35,7 @@ def gemm_cluster(
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
             acc = tw.zeros(f32, (HM, BN))
-            multiply(ring, acc, sA, sB, w, HM, 0, tw.cdiv(K, BK))
+            multiply(ring, acc, sA, sB, w, HM, BK)
             finish(ring)
-            for j in tw.unroll(BN // 64):
-                put(C, sC[w, j % 2], done, acc[:, j * 64 : j * 64 + 64].to(bf16), bm * BM + w * HM, bn * BN + j * 64)
+            put_tile(C, sC[w], done, acc, bm, bn, w, BM, HM, BN, bf16)
         tw.tma_store_wait(0)

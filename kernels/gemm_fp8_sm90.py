@@ -4,7 +4,7 @@ The matrix unit adds products of fp8 in 13 bits. gemm_fp8_fast and gemm_fp8_rows
 every 128 steps of k: a partial sum has registers of its own, so a consumer has 128 rows in two halves, and one half's sum is added while the other consumer multiplies.
 """
 import tilewright as tw
-from gemm_parts import K, M, N, fill, finish, hand_over, multiply, operands, produce, put
+from gemm_parts import K, M, N, finish, hand_over, multiply, operands, produce, put
 from tilewright import bf16, e4m3, f32
 
 NB, KB = tw.sizes("NB KB")
@@ -43,7 +43,10 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
         columns = tw.pipeline(1, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            fill(ring, sA, sB, A, B, bm * 128, bn * BN, 128)
+            for kt in tw.range(tw.cdiv(K, 128)):
+                slot = ring.acquire()
+                tw.tma_load(sA[slot], A[bm * 128, kt * 128], on=ring.full(slot))
+                tw.tma_load(sB[slot], B[bn * BN, kt * 128], on=ring.full(slot))
             if ROWS:
                 c = columns.acquire()  # last: the tile before has read them by now
                 tw.tma_load(sS, sb[bn * BN : bn * BN + BN], on=columns.full(c))
@@ -65,7 +68,7 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
                         ring.release(keep=1)
                     if holds == 1:
                         put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-                multiply(ring, acc, sA, sB, w, 64, BN // 64, tw.cdiv(K, 128))
+                multiply(ring, acc, sA, sB, w, 64, 128, BN // 64)
                 finish(ring)
                 if ROWS:
                     columns.wait()
@@ -84,7 +87,7 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
             for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
                 scale = start(sa, sb, bm * 128 + w * 64)
                 acc = tw.zeros(f32, (64, BN))
-                multiply(ring, acc, sA, sB, w, 64, 0, tw.cdiv(K, 128))
+                multiply(ring, acc, sA, sB, w, 64, 128)
                 finish(ring)
                 if ROWS:
                     columns.wait()

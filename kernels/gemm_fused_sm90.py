@@ -148,7 +148,7 @@ def deferred(A, B, C, after, given, STAGES, GROUP):
                     ring.release(keep=1)
                 if holds == 1:
                     put(C, sC[w, j % 2], done, held[j], row, column + j * 64)
-            multiply(ring, acc, sA, sB, w, 64, 4, tw.cdiv(K, 64))
+            multiply(ring, acc, sA, sB, w, 64, 64, 4)
             row = bm * 128 + w * 64
             column = bn * 256
             e = after.fetch(given, row, column, ring, sB, w)
@@ -179,7 +179,7 @@ def stored(A, B, C, after, given, BN, STAGES, GROUP):
             row = bm * 128 + w * 64
             acc = tw.zeros(f32, (64, BN))
             early = after.early(given, row, bn, BN)
-            multiply(ring, acc, sA, sB, w, 64, 0, tw.cdiv(K, 64))
+            multiply(ring, acc, sA, sB, w, 64, 64)
             finish(ring)
             late = after.late(given, row, bn, BN)
             for j in tw.unroll(BN // 64):
@@ -247,7 +247,7 @@ def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4)
                         put_left(sC[w, (j + 1) // 2 % 2], done, ACT.of(x[j - 1]).to(bf16))
                     else:
                         put_right(C, sC[w, j // 2 % 2], done, ACT.of(x[j - 1]).to(bf16), row, column + j * 32)
-            multiply(ring, acc, sA, sB, w, 64, 7, tw.cdiv(K, 64))
+            multiply(ring, acc, sA, sB, w, 64, 64, 7)
             row = bm * 128 + w * 64
             column = bn * 256
             b = ()

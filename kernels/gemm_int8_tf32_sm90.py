@@ -1,6 +1,6 @@
 """GEMM for Hopper with outputs of 32 bits: int8 into i32, tf32 into f32; and int8 with scales of rows and columns, into bf16."""
 import tilewright as tw
-from gemm_parts import K, M, N, finish, multiply, operands, produce, put, put_halves
+from gemm_parts import K, M, N, finish, hand_over, multiply, operands, produce
 from tilewright import bf16, f32, i8, i32, tf32
 
 DEPENDENT = tw.parameters("DEPENDENT")
@@ -22,7 +22,7 @@ def product(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
             acc = tw.zeros(ACC, (64, BN))
             if SCALED:
                 rows = tw.load(sa[row : row + 64], fill=0.0)
-            multiply(ring, acc, sA, sB, w, 64, 0, tw.cdiv(K, BK))
+            multiply(ring, acc, sA, sB, w, 64, BK)
             finish(ring)
             for j in tw.unroll(BN // BC):
                 column = bn * BN + j * BC
@@ -30,7 +30,10 @@ def product(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
                 if SCALED:
                     columns = tw.load(sb[column : column + BC], fill=0.0)
                     x = (x.to(f32) * rows[:, None] * columns[None, :]).to(OUT)
-                put(C, sC[w, j % 2], done, x, row, column)
+                tw.tma_store_wait(1, read=True)  # the store before last has read this buffer
+                done.sync()
+                tw.store(sC[w, j % 2], x)
+                hand_over(C, sC[w, j % 2], done, row, column)
         tw.tma_store_wait(0)
 
 
@@ -101,5 +104,10 @@ def gemm_tf32(
                 ring.release()
                 lower = lower + part
             for j in tw.unroll(4):
-                put_halves(C, sC[w], done, upper[:, j * 32 : j * 32 + 32], lower[:, j * 32 : j * 32 + 32], row, bn * 128 + j * 32)
+                column = bn * 128 + j * 32
+                tw.tma_store_wait(0, read=True)
+                done.sync()
+                tw.store(sC[w, 0:64, :], upper[:, j * 32 : j * 32 + 32])
+                tw.store(sC[w, 64:128, :], lower[:, j * 32 : j * 32 + 32])
+                hand_over(C, sC[w], done, row, column)
         tw.tma_store_wait(0)

@@ -45,7 +45,7 @@ def product(A, B, C, C_BY_TMA, BM, BN, STAGES, GROUP):
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
             acc = tw.zeros(f32, (HM, BN))
-            multiply(ring, acc, sA, sB, w, HM, 0, tw.cdiv(K, 64))
+            multiply(ring, acc, sA, sB, w, HM, 64)
             finish(ring)
             for j in tw.unroll(BN // 64):
                 if C_BY_TMA:

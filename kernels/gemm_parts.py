@@ -35,9 +35,9 @@ def produce(ring, sA, sB, A, B, BM, BN, BK, GROUP):
 
 
 @tw.inline
-def multiply(ring, acc, sA, sB, w, HM, first, end):
-    """A tile's k blocks from first to end out of the ring. The last wgmma is still under way."""
-    for kt in tw.range(first, end):
+def multiply(ring, acc, sA, sB, w, HM, BK, first=0):
+    """A tile's k blocks from the first-th on out of the ring. The last wgmma is still under way."""
+    for kt in tw.range(first, tw.cdiv(K, BK)):
         slot = ring.wait()
         tw.wgmma(acc, sA[slot, w * HM : (w + 1) * HM, :], sB[slot].T)
         tw.wgmma_wait(1)
@@ -70,10 +70,13 @@ def put(C, sC, done, x, row, column):
 
 
 @tw.inline
-def put_halves(C, sC, done, upper, lower, row, column):
-    """A chunk of 128 rows that a consumer has in two halves, through its only staging buffer."""
-    tw.tma_store_wait(0, read=True)
-    done.sync()
-    tw.store(sC[0:64, :], upper)
-    tw.store(sC[64:128, :], lower)
-    hand_over(C, sC, done, row, column)
+def put_tile(C, sC, done, acc, bm, bn, w, BM, HM, BN, T):
+    """A consumer's rows of a tile, 64 columns at a time through its two staging buffers."""
+    for j in tw.unroll(BN // 64):
+        tw.tma_store_wait(1, read=True)
+        done.sync()
+        tw.store(sC[j % 2], acc[:, j * 64 : j * 64 + 64].to(T))
+        tw.fence_async()
+        done.sync()
+        tw.tma_store(C[bm * BM + w * HM, bn * BN + j * 64], sC[j % 2])
+        tw.tma_store_commit()

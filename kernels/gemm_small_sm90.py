@@ -1,6 +1,6 @@
 """GEMM for small matrices: tiles of 64 x 128 with one consumer, so that a product of 1024 x 1024 already fills the machine."""
 import tilewright as tw
-from gemm_parts import K, M, N, finish, multiply, operands, produce, put
+from gemm_parts import K, M, N, finish, multiply, operands, produce, put_tile
 from tilewright import bf16, f32
 
 
@@ -25,8 +25,7 @@ def gemm_small(
         done = tw.named_barrier(1, 128)
         for bm, bn in tw.tiles(M, N, 64, BN, group=GROUP):
             acc = tw.zeros(f32, (64, BN))
-            multiply(ring, acc, sA, sB, 0, 64, 0, tw.cdiv(K, 64))
+            multiply(ring, acc, sA, sB, 0, 64, 64)
             finish(ring)
-            for j in tw.unroll(BN // 64):
-                put(C, sC[j % 2], done, acc[:, j * 64 : j * 64 + 64].to(bf16), bm * 64, bn * BN + j * 64)
+            put_tile(C, sC, done, acc, bm, bn, 0, 64, 64, BN, bf16)
         tw.tma_store_wait(0)

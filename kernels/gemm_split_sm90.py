@@ -1,6 +1,6 @@
 """GEMM with a long K and few tiles: the splits of K are computed side by side, then added."""
 import tilewright as tw
-from gemm_parts import K, M, N, finish, multiply, operands
+from gemm_parts import K, M, N, finish, operands
 from tilewright import bf16, f32
 
 SPLITS = 8
@@ -37,7 +37,11 @@ def split_products(
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         acc = tw.zeros(f32, (64, BN))
-        multiply(ring, acc, sA, sB, w, 64, 0, blocks)
+        for kt in tw.range(blocks):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
         finish(ring)
         for j in tw.unroll(BN // 32):
             tw.tma_store_wait(1, read=True)

@@ -70,7 +70,9 @@ void Printer::wgmma(const ir::Wgmma& op) {
             if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(m)][static_cast<std::size_t>(j)]);
             else {
                 const int f = std::get<int>(op.a), first = (m * steps + j) * register_values;
-                for (int w = 0; w < 4; ++w) left += (w ? ", " : "") + operand_word(f, std::to_string(packed(f) ? first / 2 : first), w);
+                for (int w = 0; w < 4; ++w)
+                    left += (w ? ", " : "") + (common ? fmt::format("{}[{}]", fragment_name(f), first / 2 + w)
+                                                      : operand_word(f, std::to_string(packed(f) ? first / 2 : first), w));
             }
             line(fmt::format("tw::{}({}, {}, {}, {});", function, acc, left, add("desc_b", b.offset[0][static_cast<std::size_t>(j)]),
                              j == 0 ? expr(op.accumulate) : "1"));

@@ -81,7 +81,7 @@ TEST(Imports, NamesAreThoseOfTheFileTheyStandIn) {
     EXPECT_EQ(
         codes_and_places(compile_path(f.put("c.py", twice("N = tw.sizes(\"N\")\nfrom parts import scaled", "private(x)"))).sink, a.sources)
             .substr(0, 6),
-        "TW0100");
+        "TW0101");
 }
 
 TEST(Imports, ASignatureOfAnotherFileAndItsComputes) {
@@ -95,7 +95,7 @@ TEST(Imports, ASignatureOfAnotherFileAndItsComputes) {
               kHead + "from parts import doubling, N\n\n@tw.kernel(doubling)\ndef wide(X, Y, T):\n    \"\"\"Wide.\"\"\"\n"
                       "    b = tw.grid(tw.cdiv(N, 256)) * 256\n    tw.store(Y[b : b + 256], tw.load(X[b : b + 256], fill=0.0) * 2.0)\n"));
     ASSERT_TRUE(c.module) << c.report();
-    EXPECT_EQ(c.module->kernels[0].name, "doubling");
+    EXPECT_EQ(c.module->kernels[0].name, "twice");
     EXPECT_EQ(c.module->kernels[0].assumptions.size(), 1u);
 }
 
@@ -112,7 +112,7 @@ TEST(Imports, WhatIsRefusedIsToldWithItsPlace) {
         << report("from parts import nobody");
     EXPECT_NE(report("from parts import inner").find("'inner' is a kernel"), std::string::npos);
     const std::string inside = report("from parts import broken", "broken(x)");
-    EXPECT_NE(inside.find("parts.py:8:16: error[TW0100]: 'missing' is not defined"), std::string::npos) << inside;
+    EXPECT_NE(inside.find("parts.py:9:16: error[TW0101]: 'missing' is not defined"), std::string::npos) << inside;
     // No such file: what is imported is Python's, and a kernel that uses it is told.
     const std::string absent = report("from partz import scaled", "scaled(x)");
     EXPECT_NE(absent.find("no partz.py that imports tilewright"), std::string::npos) << absent;

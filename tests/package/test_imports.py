@@ -80,6 +80,7 @@ def test_a_wrong_part_is_shown_in_its_own_file(folder):
 
 
 def test_a_file_with_imports_runs_and_is_emitted_from_any_folder(folder):
+    (folder / "my_own.py").write_text(PARTS.replace("    return x * FACTOR", "    y = x * FACTOR\n    return y"))
     assert program("run", folder / "kernel.py", "--set", "N=300").returncode == 0
     emitted = program("emit", folder / "kernel.py", "--to", "cuda")
     assert emitted.returncode == 0 and "my_own.py:9" in emitted.stdout, emitted.stdout[-2000:]
@@ -106,7 +107,10 @@ def test_the_root_of_a_server_holds_for_imports(folder, tmp_path):
     asked = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
              {"jsonrpc": "2.0", "method": "notifications/initialized"},
              {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "check", "arguments": {"file": "kernel.py"}}}]
-    done = subprocess.run([PROGRAM, "mcp", "--root", str(root)], input="".join(json.dumps(a) + "\n" for a in asked), capture_output=True, text=True, timeout=120)
-    answer = next(json.loads(line) for line in done.stdout.splitlines() if json.loads(line).get("id") == 2)
+    with subprocess.Popen([PROGRAM, "mcp", "--root", str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        server.stdin.write("".join(json.dumps(a) + "\n" for a in asked))
+        server.stdin.flush()
+        answer = next(a for a in map(json.loads, server.stdout) if a.get("id") == 2)
+        server.stdin.close()
     text = json.dumps(answer)
     assert "is not defined in the language" in text and "proved" not in text.replace("not_proved", ""), text[:2000]
