@@ -1,20 +1,11 @@
 """The position of the largest or the smallest element of each row (the first one, where several are equal; NaN never wins). Every row is read once."""
 import tilewright as tw
+from row_parts import larger, smaller
 from tilewright import bf16, f32, i64
 
 M, N = tw.sizes("M N")
 HIGHEST = float("inf")
 T, F, BYTES, FULL, THREADS = tw.parameters("T F BYTES FULL THREADS")
-
-@tw.inline
-def larger(x, y):
-    return tw.maximum(x, y)
-
-
-@tw.inline
-def smaller(x, y):
-    return tw.minimum(x, y)
-
 
 @tw.inline
 def no_smaller(x, y):

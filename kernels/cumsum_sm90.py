@@ -1,15 +1,11 @@
 """Cumulative sum and product along rows in bf16 and fp32: a scan inside a chunk, a carry between chunks. A thread has one vector of 16 bytes
 of a chunk, so that the scan's order is memory's."""
 import tilewright as tw
+from row_parts import plus
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
 BYTES, T, S, F = tw.parameters("BYTES T S F")
-
-@tw.inline
-def plus(x, y):
-    return x + y
-
 
 @tw.inline
 def times(x, y):

@@ -4,33 +4,11 @@ Tiles of rows come from a table, as in grouped_gemm_sm90.py. One consumer multip
 each has a full-width wgmma; behind the product they exchange halves of the tile through shared memory, and each finishes one half.
 """
 import tilewright as tw
+from grouped_parts import hand_on, place
 from tilewright import bf16, f32, i32
 
 T, P, E, N, K, BATCHES = tw.sizes("T P E N K BATCHES")
 TOGETHER, HIGH = tw.parameters("TOGETHER HIGH")
-
-@tw.inline
-def place(t, columns, TOGETHER):
-    """Work item t: tile of rows, tile of weights. The TOGETHER tiles of a batch take turns on each tile of weights, so that a wave of blocks
-    reads few rows and few weights, each many times, from L2."""
-    batch = t // (TOGETHER * columns)
-    turn = t % TOGETHER
-    return batch * TOGETHER + turn, t // TOGETHER % columns
-
-
-@tw.inline
-def hand_on(ring, slot, kt, steps, STAGES, LAG):
-    """Closes the copies of this step; a slot is full LAG steps after its copies were issued, at the end of a tile all are waited for."""
-    tw.cp_async_commit()
-    if kt >= LAG:
-        tw.cp_async_wait(LAG)
-        ring.commit((slot + STAGES - LAG) % STAGES)
-    if kt == steps - 1:
-        for i in tw.unroll(LAG):
-            if kt >= LAG - 1 - i:
-                tw.cp_async_wait(LAG - 1 - i)
-                ring.commit((slot + STAGES - (LAG - 1 - i)) % STAGES)
-
 
 @tw.inline
 def produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG):

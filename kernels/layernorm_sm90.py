@@ -1,6 +1,7 @@
 """Layer normalisation over rows, with scale and shift. Rows that fit the registers of a block or the shared memory of a cluster or of all
 blocks are read once."""
 import tilewright as tw
+from row_parts import ask_row
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
@@ -89,13 +90,6 @@ def row_in_pieces(X, gamma, beta, weights, Y, eps, m, h, t, V, BN, T):
     tw.store(Y[m, h : h + BN], tw.fma(d * scale, tw.load(weights[0]).to(f32), tw.load(weights[1]).to(f32)).to(T), limit=(t,))
     tw.store(Y[m, 0:V], tw.fma(dh * scale, tw.load(gamma[0:V], fill=0.0).to(f32), tw.load(beta[0:V], fill=0.0).to(f32)).to(T), limit=(h,))
     tw.store(Y[m, t : t + V], tw.fma(dt * scale, tw.load(gamma[t : t + V], fill=0.0).to(f32), tw.load(beta[t : t + V], fill=0.0).to(f32)).to(T))
-
-
-@tw.inline
-def ask_row(s, X, k, n, S, BN):
-    if k < M:
-        tw.cp_async(s[k % S], X[k, n : n + BN])
-    tw.cp_async_commit()
 
 
 @tw.inline

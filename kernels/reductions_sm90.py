@@ -1,25 +1,11 @@
 """Sums, means, maxima and minima over the rows, and over any other axis, of a tensor: every element is read once, in address order."""
 import tilewright as tw
+from row_parts import larger, plus, smaller
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")          # rows: X[M, N] over N
 A, R, B = tw.sizes("A R B")     # any other axis: X[A, R, B] over R
 BYTES, T, F, C, COLUMNS, G = tw.parameters("BYTES T F C COLUMNS G")
-
-@tw.inline
-def plus(x, y):
-    return x + y
-
-
-@tw.inline
-def larger(x, y):
-    return tw.maximum(x, y)
-
-
-@tw.inline
-def smaller(x, y):
-    return tw.minimum(x, y)
-
 
 # What is folded: how two values are joined and a tile is folded, where it starts, and whether it needs f32.
 SUM = tw.record(name="sum", join=plus, fold=tw.sum, start=0.0, wide=True)

@@ -2,6 +2,7 @@
 online. Each form for rows of whole 16-byte vectors, and for rows of any length and pitch, which are read from the multiple of 16 bytes (128 for long ones) at or before their
 start."""
 import tilewright as tw
+from row_parts import ask_row
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
@@ -97,13 +98,6 @@ def row_in_shared(X, Y, T, THREADS, C, K, SHIFTED):
     for k in tw.range(K, unroll=2):
         n = n0 + k * BN
         tw.store(Y[m, n : n + BN], (exponential(tw.load(s[k]).to(f32), whole_top, T) * scale).to(Y.dtype))
-
-
-@tw.inline
-def ask_row(s, X, k, n, S, BN):
-    if k < M:
-        tw.cp_async(s[k % S], X[k, n : n + BN])
-    tw.cp_async_commit()
 
 
 @tw.inline
