@@ -19,7 +19,8 @@ std::string plus(std::int64_t by) { return by == 0 ? "" : by > 0 ? fmt::format("
 // One dimension of the positions: position o and tap p meet o * stride + shift + p * spread of the input.
 struct Axis {
     std::int64_t in = 1, out = 1, taps = 1, stride = 1, shift = 0, spread = 1;
-    std::int64_t padding() const { return std::max<std::int64_t>(0, -shift); }  // zeros before the first element of the packed input
+    std::int64_t before = -1, full = 0;  // of an input that several phases share: zeros before it, and how long it is with them
+    std::int64_t padding() const { return before >= 0 ? before : std::max<std::int64_t>(0, -shift); }
     std::int64_t from() const { return shift + padding(); }
 };
 
@@ -72,8 +73,16 @@ private:
         }
         if (g_.operands[0].dims[3].stride != 1) return false;
         std::int64_t positions = 1, taps = 1;
+        const Window* edge = unpadded();
         for (std::size_t d = 0; d < win.in.size(); ++d) {
             axis_.push_back({win.in[d], r_[d].extent, r_[d].taps, r_[d].stride, r_[d].shift, r_[d].spread});
+            if (edge != nullptr) {
+                Axis& a = axis_.back();
+                a.in = edge->in[d];
+                a.shift -= edge->padding[d];
+                a.before = edge->padding[d];
+                a.full = edge->out[d];
+            }
             positions *= r_[d].extent;
             taps *= r_[d].taps;
         }
@@ -106,11 +115,24 @@ private:
         return !(apart_ && l.stride > 1 && axis_.size() == 3);
     }
 
+    // An input of the graph that was given zeros around it for this convolution (operators_products.cpp): packing does that as well, and
+    // what stored the zeros is not needed.
+    const Window* unpadded() {
+        const Primitive& e = w_.prim(g_.operands[0].base);
+        if (!v_.window.padded || e.kind != Kind::window || e.window.taps() != 1 || e.window.in.size() != v_.window.in.size())
+            return nullptr;
+        int x = e.in[0];
+        while (w_.prim(x).kind == Kind::reshape) x = w_.prim(x).in[0];
+        if (w_.prim(x).kind != Kind::leaf || w_.prim(x).dtype != "f32") return nullptr;
+        source_ = x;
+        return &e.window;
+    }
+
     const Axis& last() const { return axis_.back(); }
     // Of the packed input: rows that a window can reach.
     std::int64_t height(std::size_t d) const {
         const Axis& a = axis_[d];
-        return std::max(a.in + a.padding(), (a.out - 1) * a.stride + a.from() + (a.taps - 1) * a.spread + 1);
+        return std::max({a.full, a.in + a.padding(), (a.out - 1) * a.stride + a.from() + (a.taps - 1) * a.spread + 1});
     }
     std::size_t rows() const { return axis_.size() - 1; }  // how many dimensions are before the last
 
@@ -176,12 +198,17 @@ private:
         Helper h;
         h.name = w_.name() + (part == 0 ? "_x" : "_x_low");
         Argument x;
-        x.primitive = g_.operands[0].base;
+        x.primitive = source_ >= 0 ? source_ : g_.operands[0].base;
         x.name = "X";
         x.dtype = "f32";
         const auto& dims = g_.operands[0].dims;
         x.dims = {batch_, channels_};
         x.strides = {dims[0].stride, dims[2].stride};
+        if (source_ >= 0) {
+            std::int64_t all = 1;
+            for (const Axis& a : axis_) all *= a.in;
+            x.strides = {groups_ * channels_ * all, all};
+        }
         Argument z = argument_of(packed, true);
         z.name = "Z";
         std::int64_t below = l.in;
@@ -572,6 +599,7 @@ private:
     std::size_t phase_;
     bool pack_;
     std::vector<Axis> axis_;
+    int source_ = -1;  // the input without the zeros around it
     std::vector<std::pair<std::string, std::int64_t>> taps_;
     std::vector<std::string> nodes_;
     Scratch packed_[2], weights_[2];
