@@ -203,12 +203,14 @@ def tested(path, folder, options):
 
 def add_times(row, path, folder, options):
     """Ours, eager and, where asked for, torch.compile's, in turn."""
-    import inductor
     import torch
     model, get_inputs = load_task(path)
     inputs = inputs_of(get_inputs, 42)
     contenders = [compiled_for(folder, model), model]
-    compiled = options.compile and not inductor.done(options.state, path)
+    compiled = options.compile
+    if compiled and getattr(options, "state", None):  # other processes have compiled it, or it is left out
+        import inductor
+        compiled = not inductor.done(options.state, path)
     if compiled:
         contenders.append(torch.compile(model))
     times = timed(contenders, inputs, options.each)
@@ -220,6 +222,12 @@ def add_times(row, path, folder, options):
         recorded = json.loads(options.compile_times.read_text()).get(f"L{path.parent.name[-1]}", {}).get(path.stem)
         if recorded and recorded.get("compile_ms"):
             row["compile_us"], row["compile_from"] = recorded["compile_ms"] * 1000, "an earlier measurement"
+
+
+def measure(path, folder, options):
+    row = tested(path, folder, options)
+    add_times(row, path, folder, options)
+    return row
 
 
 def compile_all(folders, program):
