@@ -201,16 +201,12 @@ def tested(path, folder, options):
     return row
 
 
-def add_times(row, path, folder, options):
+def add_times(row, path, folder, options, compiled):
     """Ours, eager and, where asked for, torch.compile's, in turn."""
     import torch
     model, get_inputs = load_task(path)
     inputs = inputs_of(get_inputs, 42)
     contenders = [compiled_for(folder, model), model]
-    compiled = options.compile
-    if compiled and getattr(options, "state", None):  # other processes have compiled it, or it is left out
-        import inductor
-        compiled = not inductor.done(options.state, path)
     if compiled:
         contenders.append(torch.compile(model))
     times = timed(contenders, inputs, options.each)
@@ -226,7 +222,7 @@ def add_times(row, path, folder, options):
 
 def measure(path, folder, options):
     row = tested(path, folder, options)
-    add_times(row, path, folder, options)
+    add_times(row, path, folder, options, options.compile)
     return row
 
 
@@ -317,15 +313,17 @@ class Run:
                 self.keep(level, row, f"{'right' if row['official'] and row['ours'] else 'WRONG'} {'proved' if row['proved'] else '      '} {row.get('why', row.get('why_ours', ''))[:110]}")
         return left
 
-    def time_all(self):
+    def time_all(self, compiled):
+        import inductor
         for level, path, folder in self.tasks:
-            key = f"{path.parent.name}/{path.name}"
-            row = self.rows[level].get(key)
-            if not row or "errors" not in row or row["ours_us"] or self.seconds() > self.options.seconds:
+            row = self.rows[level].get(f"{path.parent.name}/{path.name}")
+            if not row or "errors" not in row or self.seconds() > self.options.seconds:
+                continue
+            if inductor.done(self.options.state, path) if compiled else row["ours_us"]:
                 continue
 
             def work():
-                add_times(row, path, folder, self.options)
+                add_times(row, path, folder, self.options, compiled)
                 return row
             row = self.guarded(work, level, path)
             ratio = f"{row['eager_us'] / row['ours_us']:6.2f}x eager" if row["ours_us"] else "-"
@@ -350,7 +348,9 @@ class Run:
         print(f"{self.seconds():6.1f} s  tests done, {len(left)} again; torch.compile compiled {sum(not inductor.done(options.state, p) for _, p, _ in self.tasks) if options.compile else 0}", flush=True)
         if left:
             self.test_all()
-        self.time_all()
+        self.time_all(False)
+        if options.compile:  # again, with torch.compile's beside the two others, as far as the time goes
+            self.time_all(True)
         for level, rows in self.rows.items():
             print(json.dumps(summary(list(rows.values()), level)), flush=True)
 

@@ -35,19 +35,6 @@ bool arrange(Writer& w, int axis_atom, std::int64_t length, bool kept, Line& lin
     return true;
 }
 
-// Columns in tiles that are all full, where some width near to 128 divides them.
-void whole_columns(const Writer& w, Line& line, std::vector<GridAxis>& grid) {
-    const std::int64_t n = line.columns < 0 ? 0 : w.g.size.at(line.columns);
-    if (n % line.tile == 0) return;
-    for (std::int64_t far = 0; far <= 64; ++far)
-        for (const std::int64_t tile : {128 - far, 128 + far})
-            if (n % tile == 0) {
-                line.tile = tile;
-                grid.front().count = n / tile;
-                return;
-            }
-}
-
 }  // namespace
 
 void write_scan(Writer& w) {
@@ -177,7 +164,6 @@ void write_arg(Writer& w) {
         }
     } else {
         arrange(w, -2, n, false, l, grid);
-        whole_columns(w, l, grid);
     }
     const auto subscript = [&](const std::string& at) {
         std::string out;
@@ -192,18 +178,25 @@ void write_arg(Writer& w) {
         return out;
     };
     const std::int64_t wide = row ? std::max<std::int64_t>(32, std::min<std::int64_t>(2048, power_of_two(n))) : l.tile;
-    w.threads = static_cast<int>(std::min<std::int64_t>(row ? 256 : 128, (wide + 31) / 32 * 32));
+    w.threads = static_cast<int>(std::min<std::int64_t>(row ? 256 : 128, wide));
     w.grid(grid);
     const std::int64_t rounds = row ? (n + wide - 1) / wide : n;
     const std::string load =
         row ? fmt::format("tw.load({}[{}], fill={}){}", from, subscript(fmt::format("r * {0} : r * {0} + {0}", wide)), worst, cast)
             : fmt::format("tw.load({}[{}], fill={}){}", from, subscript("r"), worst, cast);
     w.line(fmt::format("best = tw.full(f32, ({},), {})", wide, worst));
-    if (!row && l.tile > 0 && w.g.size.at(l.columns) % l.tile == 0) {
-        // One pass: the place of the better one, and of the first of equal ones.
+    if (!row) {
+        // One pass: the place of the better one, and of the first of equal ones. Lanes beyond the last column look at that one: nothing is
+        // masked in the loop.
+        const std::int64_t columns = w.g.size.at(l.columns);
+        std::string column = fmt::format("j * {0} : j * {0} + {0}", l.tile), one = load;
+        if (columns % l.tile != 0) {
+            w.line(fmt::format("at = tw.minimum(tw.arange({0}) + j * {0}, {1})", l.tile, columns - 1));
+            one.replace(one.find(column), column.size(), "at");
+        }
         w.line(fmt::format("place = tw.full(f32, ({},), float(\"inf\"))", wide));
         w.open(fmt::format("for r in tw.range({}{}):", rounds, rounds % 4 == 0 ? ", unroll=4" : ""));
-        w.line("x = " + load);
+        w.line("x = " + one);
         w.line(fmt::format("top = {}(best, x)", better));
         w.line("place = tw.minimum(tw.where(best == top, place, float(\"inf\")), tw.where(x == top, tw.f32(r), float(\"inf\")))");
         w.line("best = top");
@@ -215,25 +208,16 @@ void write_arg(Writer& w) {
     w.open(fmt::format("for r in tw.range({}):", rounds));
     w.line(fmt::format("best = {}(best, {})", better, load));
     w.close();
-    if (row) w.line(fmt::format("best = tw.{}(best, axis=0)", v.fn));
+    w.line(fmt::format("best = tw.{}(best, axis=0)", v.fn));
     w.line(fmt::format("place = tw.full(f32, ({},), float(\"inf\"))", wide));
     w.open(fmt::format("for r in tw.range({}):", rounds));
     w.line("x = " + load);
-    if (row) {
-        const std::string here = fmt::format("tw.where(x == best, (tw.coord(x, 0) + r * {}).to(f32), float(\"inf\"))", wide);
-        w.line(
-            fmt::format("place = tw.minimum(place, {})",
-                        n % wide == 0 ? here : fmt::format("tw.where(tw.coord(x, 0) < {} - r * {}, {}, float(\"inf\"))", n, wide, here)));
-    } else {
-        w.line("place = tw.minimum(place, tw.where(x == best, tw.f32(r), float(\"inf\")))");
-    }
+    const std::string here = fmt::format("tw.where(x == best, (tw.coord(x, 0) + r * {}).to(f32), float(\"inf\"))", wide);
+    w.line(fmt::format("place = tw.minimum(place, {})",
+                       n % wide == 0 ? here : fmt::format("tw.where(tw.coord(x, 0) < {} - r * {}, {}, float(\"inf\"))", n, wide, here)));
     w.close();
-    if (row) {
-        w.line("place = tw.min(place, axis=0)");
-    } else {
-        w.tile = {{l.columns, fmt::format("j * {}", l.tile), l.tile}};
-    }
-    w.set(g.anchor, {"place", row ? 0U : 1U, false});
+    w.line("place = tw.min(place, axis=0)");
+    w.set(g.anchor, {"place", 0U, false});
     w.store(w.value(g.root));
 }
 

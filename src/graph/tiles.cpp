@@ -132,6 +132,10 @@ private:
             if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
                 under_ = 64;
                 wide = 32;
+            } else if (under && deepest_ == 1 && pairs_.none() && !stores_everywhere() && extent >= 256 &&
+                       g_.size.at(g_.order[n - 2]) % 8 == 0) {
+                under_ = 8;
+                wide = 256;
             }
         }
         wide = std::max<std::int64_t>(wide, 32);
@@ -144,7 +148,7 @@ private:
                 }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
-        if (under_ > 0) w_.threads = 512;
+        if (under_ > 0) w_.threads = under_ == 8 ? 256 : 512;
         if (again) {
             w_.threads = 1024;
             w_.blocks_per_sm = 1;
