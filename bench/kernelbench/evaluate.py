@@ -6,7 +6,8 @@
 
 KERNELBENCH is a checkout of the benchmark (KernelBench/level1 ..., src/kernelbench/eval.py), fetched, never committed. The tasks are those with the smallest
 sha256 of a salt and their name, so nobody chooses them; --only L1-3,L2-7 names some instead. Each task is a process that calls eval_kernel_against_ref and
-nothing else of ours. Where pydantic or requests are not installed, a stand-in gives the evaluator the two names that it imports from them.
+nothing else of ours. The benchmark's package also imports clients of language models and small helpers that judging a file does not use: where one of them is
+not installed, a stand-in has the name that is imported from it (stand_ins).
 """
 import argparse
 import concurrent.futures
@@ -63,13 +64,24 @@ def stand_in(name, **members):
         vars(sys.modules[name]).update(members)
 
 
-def worker(repo, task, path, trials):
-    """One task, in a process of its own."""
+def stand_ins():
     class BaseModel:
         def __init__(self, **given):
             vars(self).update(given)
+
+    def unused(*_, **__):
+        raise RuntimeError("no part of an evaluation")
     stand_in("pydantic", BaseModel=BaseModel)
     stand_in("requests")
+    stand_in("dotenv", load_dotenv=lambda *_, **__: False)
+    stand_in("tqdm", tqdm=lambda things, *_, **__: things)
+    stand_in("openai", OpenAI=unused)
+    stand_in("litellm", completion=unused)
+
+
+def worker(repo, task, path, trials):
+    """One task, in a process of its own."""
+    stand_ins()
     sys.path.insert(0, str(repo / "src"))
     import torch
     from kernelbench.eval import eval_kernel_against_ref

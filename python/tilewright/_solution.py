@@ -88,7 +88,8 @@ class _Launches:
         key = (about["key"], address)
         if key not in self.maps:
             rank = len(about["sizes"])
-            made = (_ctypes.c_uint64 * 16)()
+            memory = _ctypes.create_string_buffer(192)  # the driver wants the map at a multiple of 64 bytes
+            made = (_ctypes.c_uint64 * 16).from_buffer(memory, -_ctypes.addressof(memory) % 64)
             self.check(self.driver.cuTensorMapEncodeTiled(
                 _ctypes.byref(made), about["type"], rank, _ctypes.c_void_p(address), (_ctypes.c_uint64 * rank)(*about["sizes"]),
                 (_ctypes.c_uint64 * max(1, rank - 1))(*about["byte_strides"]), (_ctypes.c_uint32 * rank)(*about["box"]),

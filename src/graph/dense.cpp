@@ -148,10 +148,10 @@ public:
             if (positions_[d] >= 0) line_ = d;
         if (!arrange()) return;
         choose();
-        operands();
+        const bool none = std::any_of(r_.begin(), r_.end(), [](const Residue& r) { return r.taps == 0; });
+        if (!none) operands();
         if (w_.failed) return;
         head();
-        const bool none = std::any_of(r_.begin(), r_.end(), [](const Residue& r) { return r.taps == 0; });
         if (none) {
             w_.line(fmt::format("acc = tw.zeros(f32, {})", matrix_ ? fmt::format("({}, {})", bm_, bn_) : fmt::format("({},)", bn_)));
             w_.anchor_equation = "0.0";
@@ -398,6 +398,12 @@ private:
     std::string warps_, x_, kernel_;
 };
 
+// What lies side by side is stored in vectors of 16 bytes: views of it start at such addresses.
+bool aligned(const Group& g) {
+    return g.output.offset % 4 == 0 &&
+           std::all_of(g.reads.begin(), g.reads.end(), [](const auto& read) { return read.second.offset % 4 == 0; });
+}
+
 }  // namespace
 
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& group, const std::string& name) {
@@ -447,7 +453,28 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
         out.push_back(std::move(*kernel));
         return std::nullopt;
     };
+    const auto no_taps = [&](std::size_t i) {
+        const auto r = residue_of(i);
+        return std::any_of(r.begin(), r.end(), [](const Residue& one) { return one.taps == 0; });
+    };
+    bool filled = false;
+    for (std::size_t i = 0; i < count && count > 1 && !filled; ++i) filled = no_taps(i);
+    if (filled) {
+        // Positions that no tap meets: a kernel gives all positions what these have, row by row; the others are written over it.
+        std::vector<Residue> whole;
+        for (const std::int64_t n : v.window.out) whole.push_back({0, n, 0, 0, 1, 0, 1, 1, 1});
+        Phase phase(p, g, whole, false);
+        const auto positions = phase.split();
+        if (positions.empty()) return refused("what follows a convolution cuts its positions");
+        Writer w(p, phase.group(), name + "_none");
+        Dense(w, whole, positions).write();
+        if (auto problem = finish(w, false)) return Unexpected<Problem>{*problem};
+    }
     for (std::size_t i = 0; i < count;) {
+        if (filled && no_taps(i)) {
+            ++i;
+            continue;
+        }
         const std::string own = count == 1 ? name : fmt::format("{}_{}", name, i);
         if (merged && i % lasts == 0) {
             std::vector<std::vector<Residue>> r;
@@ -455,7 +482,7 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
             Phase phases(p, g, r[0], true);
             const auto positions = phases.split();
             Writer w(p, phases.group(), own);
-            if (!positions.empty() && write_packed_phases(w, r, positions, phases.remainder(), i, !packed)) {
+            if (!positions.empty() && aligned(phases.group()) && write_packed_phases(w, r, positions, phases.remainder(), i, !packed)) {
                 packed = true;
                 if (auto problem = finish(w, true)) return Unexpected<Problem>{*problem};
                 i += lasts;

@@ -142,7 +142,7 @@ protected:
         }
         columns_ = std::min<std::int64_t>(up_to(results_, 8), 128);
         // Sums of 64 registers a thread: two blocks fit a multiprocessor, and one stores while the other multiplies.
-        own_ = std::max<std::int64_t>(1, std::min<std::int64_t>(4, 128 / up_to(columns_, 32) / together_));
+        own_ = together_ > 1 ? 1 : std::max<std::int64_t>(1, std::min<std::int64_t>(4, 128 / up_to(columns_, 32)));
         // A consumer's chunks lie in one row: both consumers in the same one, or each in its own.
         const std::int64_t in_row = blocks_of(l.out, kPositions), most = own_;
         double best = -1;

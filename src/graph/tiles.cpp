@@ -70,7 +70,16 @@ private:
 
     // The folded line is one dimension that a block holds: no pass over it reads it again.
     bool in_registers() const {
-        return !g_.order.empty() && g_.reduced.size() == 1 && g_.reduced.contains(g_.order.back()) && g_.size.at(g_.order.back()) <= 8192;
+        if (g_.order.empty() || g_.reduced.size() != 1) return false;
+        return g_.reduced.contains(g_.order.back()) ? g_.size.at(g_.order.back()) <= 8192 : columns_held();
+    }
+
+    // Short columns of much data, that are needed again after they are folded.
+    bool columns_held() const {
+        const std::size_t n = g_.order.size();
+        if (n < 2 || !g_.reduced.contains(g_.order[n - 2]) || g_.reduced.size() != 1 || picks() || !stores_everywhere()) return false;
+        const std::int64_t rows = g_.size.at(g_.order[n - 2]), columns = g_.size.at(g_.order[n - 1]);
+        return rows >= 8 && rows <= 64 && power_of_two(rows) == rows && columns >= 128 && g_.kept() >= 264 * 128;
     }
 
     // The root has atoms that are folded: the last pass goes over them again.
@@ -128,8 +137,12 @@ private:
             wide = std::min<std::int64_t>(power_of_two(extent), blocks * ((extent + 511) / 512) >= 264 ? 512 : 128);
             w_.threads = 128;
             // Few columns: a block has several rows at a time, so that enough is on its way.
+            held_ = columns_held();
             const bool under = n > 1 && g_.reduced.size() == 1 && g_.reduced.contains(g_.order[n - 2]) && !split_ && !picks();
-            if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
+            if (held_) {
+                under_ = g_.size.at(g_.order[n - 2]);
+                wide = 128;
+            } else if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
                 under_ = 64;
                 wide = 32;
             } else if (under && deepest_ == 1 && pairs_.none() && !stores_everywhere() && extent >= 256 &&
@@ -148,7 +161,7 @@ private:
                 }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
-        if (under_ > 0) w_.threads = under_ == 8 ? 256 : 512;
+        if (under_ > 0) w_.threads = under_ == 8 || held_ ? 256 : 512;
         if (again) {
             w_.threads = 1024;
             w_.blocks_per_sm = 1;
@@ -177,7 +190,7 @@ private:
         } else if (!held_) {
             start = fmt::format("c * {}", wide);
         }
-        if (under_ > 0) w_.tile.push_back({g_.order[n - 2], fmt::format("c * {}", under_), under_});
+        if (under_ > 0) w_.tile.push_back({g_.order[n - 2], held_ ? "0" : fmt::format("c * {}", under_), under_});
         if (rows > 1) {
             const int outer = g_.order[n - 2];
             grid.push_back({"m", (g_.size.at(outer) + rows - 1) / rows});
@@ -253,6 +266,7 @@ private:
             if (!g_.reduced.contains(a)) continue;
             const bool tiled = w_.tile.back().atom == a;
             if (under_ > 0 && w_.tile[0].atom == a) {
+                if (held_) continue;
                 loop(fmt::format("for c in tw.range({}):", first ? 1 : g_.size.at(a) / under_));
                 continue;
             }
@@ -354,7 +368,7 @@ private:
             }
         }
         if (now.empty()) return;
-        const bool looped = !(held_ && across());
+        const bool looped = !held_;
         for (auto& [id, s] : now) s = looped ? start(identity(w_.prim(id).fn)) : w_.fresh("s");
         begin_loops();
         for (const auto& [id, s] : now) {

@@ -58,7 +58,7 @@ def test_columns(op, shape, tmp_path):
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
-@pytest.mark.parametrize("columns, once", [(128, True), (105, True), (4095 // 13, True), (211, False), (32, True)])
-def test_places_over_columns(op, columns, once, tmp_path):
+@pytest.mark.parametrize("columns", [7, 32, 105, 128, 211, 640])
+def test_places_over_columns(op, columns, tmp_path):
     text = generated(tmp_path, (3, 50, columns), op, {"dim": 1, "keepdim": False}, dtype="i64", out=(3, columns), tolerance=0.5)
-    assert passes(text) == (1 if once else 2), text
+    assert passes(text) == 1, text
