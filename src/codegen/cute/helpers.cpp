@@ -142,9 +142,31 @@ CUTE_DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1
         {"swizzled",
          {},
          R"(// An address in shared memory after its swizzle of 16-byte chunks. What is added to it later must leave the bits of the swizzle alone.
+// It is reached by an offset, so that the compiler goes on to see an address in shared memory, of 32 bits.
 template <int Bits, class T>
 CUTE_DEVICE T* swizzled(T* p) {
-  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) ^ ((cast_smem_ptr_to_uint(p) >> 3) & (((1u << Bits) - 1) << 4)));
+  uint32_t const at = cast_smem_ptr_to_uint(p), to = at ^ ((at >> 3) & (((1u << Bits) - 1) << 4));
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(p) + (int(to) - int(at)));
+}
+)"},
+        {"quads_gathered",
+         {},
+         R"(// Lane t of four has word t of every run of 16 bytes; they exchange, and lane t gets every fourth run whole. Apart: words between neighbouring runs.
+template <int Apart, class Src, class Dst>
+CUTE_DEVICE void quads_gathered(Src const& src, Dst&& dst, int t) {
+  bool const odd = t % 2 != 0, high = t / 2 % 2 != 0;
+  CUTE_UNROLL
+  for (int u = 0; u < size(dst) / 8; ++u) {
+    uint32_t x[4];
+    CUTE_UNROLL
+    for (int q = 0; q < 4; ++q) x[q] = reinterpret_cast<uint32_t const&>(src(2 * (u % Apart + (u / Apart * 4 + q) * Apart)));
+    uint32_t const a = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
+    uint32_t const w[4] = {odd ? a : x[0], odd ? x[1] : a, odd ? b : x[2], odd ? x[3] : b};
+    uint32_t const c = __shfl_xor_sync(0xffffffffu, high ? w[0] : w[2], 2), d = __shfl_xor_sync(0xffffffffu, high ? w[1] : w[3], 2);
+    uint32_t const run[4] = {high ? c : w[0], high ? d : w[1], high ? w[2] : c, high ? w[3] : d};
+    CUTE_UNROLL
+    for (int q = 0; q < 4; ++q) reinterpret_cast<uint32_t&>(dst(8 * u + 2 * q)) = run[q];
+  }
 }
 )"},
         {"put_pair", {}, R"(// Two neighbours of a register tensor, rounded to 16 bits by one instruction.

@@ -94,6 +94,18 @@ std::string Printer::compact(int f) {
     return plain;
 }
 
+// The values after four neighbouring lanes have exchanged (gathered_by_quads).
+std::string Printer::gathered_values(int f) {
+    const ir::Distribution d = ir::normalized(dist(f));
+    int apart = 1;  // words between a lane's parts of neighbouring runs
+    for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
+    use("quads_gathered");
+    const std::string from = compact(f), gathered = companion(name(f), "runs");
+    line(fmt::format("Tensor {} = make_tensor<{}>({}{{}});", gathered, element_type(dtype(f)), shape({dist(f).values()})));
+    line(fmt::format("tw::quads_gathered<{}>({}, {}, {});", apart, from, gathered, tid_));
+    return gathered;
+}
+
 std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
     if (view.cluster_rank) return fail("shared memory of another block of the cluster"), std::nullopt;
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
@@ -199,7 +211,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     const ir::DType type = dtype(op.src);
     const auto tile = global_tile(op.dst);
     if (!tile) return;
-    const ir::Distribution& d = dist(op.src);
+    const ir::Distribution d = op.by_quads ? *ir::gathered_by_quads(dist(op.src)) : dist(op.src);
     const std::string once = stores_once(d);
     if (d.shape.empty()) {
         std::vector<std::string> at;
@@ -207,14 +219,15 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         return line(fmt::format("{}{}({}) = {}(0);", once.empty() ? "" : "if (" + once + ") ",
                                 tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
     }
-    const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    const int bytes = op.by_quads ? 16 : op.vector_bytes;
+    const int vector = std::max(1, bytes / target::bytes(type));
     const int values = d.values();
-    if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
+    if (bytes < target::bytes(type) || bytes > 16) return fail(fmt::format("a vector of {} bytes", bytes));
     open(once.empty() ? "" : "if (" + once + ")");
-    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, d)));
+    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(bytes)), type, d)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
     line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
-    line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", compact(op.src)));
+    line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", op.by_quads ? gathered_values(op.src) : compact(op.src)));
     if (failed()) return;
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {

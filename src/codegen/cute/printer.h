@@ -17,6 +17,10 @@
 
 namespace tw::codegen::cute {
 
+// The kernel with the device form's fences before the copy engine writes again what was read (step `refills`): the machine needs them,
+// whoever prints.
+ir::Kernel with_fences(const ir::Kernel& kernel);
+
 // A product of the tensor cores: the TiledMMA, and where the values of its fragments lie in the order that CuTe gives them.
 struct MatrixUse {
     std::string name;        // of the TiledMMA's type
@@ -86,6 +90,7 @@ private:
     std::optional<Tile> global_tile(const ir::GlobalView& view);
     bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
     std::string compact(int f);
+    std::string gathered_values(int f);
     std::optional<std::string> shared_tile(const ir::SharedView& view);
     std::string shared_element(const ir::SharedView& view);
     // The view without its buffer's swizzle, where a thread's accesses (every `step`-th value of the distribution) differ in no bit that

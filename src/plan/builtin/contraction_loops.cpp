@@ -45,7 +45,7 @@ void ContractionWriter::fma_direct() {
 }
 
 void ContractionWriter::fma_staged(const std::string& slot) {
-    body_.line("for kk in tw.unroll(BK):");
+    body_.line("for kk in tw.range(BK, unroll=True):");  // a loop to the proof, one induction; expanded by the compiler
     body_.in();
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         for (const auto& [o, letter] : {std::pair(&c_.products[i].a, "a"), std::pair(&c_.products[i].b, "b")}) {
