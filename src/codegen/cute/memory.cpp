@@ -9,6 +9,16 @@ namespace tw::codegen::cute {
 
 using ir::Expr;
 
+namespace {
+
+int step_in_bytes(const ir::SharedBuffer& b, std::size_t dim) {
+    std::vector<int> zero(b.dims.size(), 0), one = zero;
+    one[dim] = b.extent(static_cast<int>(dim)) > 1 ? 1 : 0;
+    return ir::linear_address(b, one) - ir::linear_address(b, zero);
+}
+
+}  // namespace
+
 // Dimensions that are not in `dims` are fixed at their origin; the others are in the tensor's order, or selected into another.
 std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr>& origin, const std::vector<int>& dims,
                                const std::vector<int>& extents) {
@@ -134,14 +144,33 @@ std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const
         if (offset % 16 != 0 || (offset & (looked_at | changed)) != 0) return {};
     }
     plain_buffers_.insert(view.buffer);
-    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), view.origin, view.dims, view.extents);
+    std::vector<Expr> origin = view.origin;
+    for (int stage : stages_of(view)) origin[static_cast<std::size_t>(stage)] = Expr(0);
+    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), origin, view.dims, view.extents);
+}
+
+// Fixed dimensions (stages, most of all) whose step is whole patterns of the swizzle: they are added to an address that is swizzled
+// already, so that a loop over stages does not swizzle anew.
+std::vector<int> Printer::stages_of(const ir::SharedView& view) const {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    std::vector<int> stages;
+    for (std::size_t d = 0; d < view.origin.size(); ++d) {
+        const bool runs = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(d)) != view.dims.end();
+        if (runs || view.origin[d].as_constant() || b.dims[d].extents.size() != 1) continue;
+        if (step_in_bytes(b, d) % target::pattern_bytes(b.swizzle) == 0) stages.push_back(static_cast<int>(d));
+    }
+    return stages;
 }
 
 std::string Printer::swizzled_once(const ir::SharedView& view, const std::string& partition) {
     use("swizzled");
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data()))), {}.layout())",
-                       target::swizzle_bits(b.swizzle), partition, partition);
+    std::string stages;
+    for (int d : stages_of(view))
+        stages += fmt::format(" + {} * {}", expr(view.origin[static_cast<std::size_t>(d)]),
+                              step_in_bytes(b, static_cast<std::size_t>(d)) / target::bytes(b.dtype));
+    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data())){}), {}.layout())",
+                       target::swizzle_bits(b.swizzle), partition, stages, partition);
 }
 
 // Pre: the view has no dimensions.
@@ -182,7 +211,6 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         return line(fmt::format("{}(0) = {};", name(op.dst), element));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
-    const int values = dist(op.dst).values();
     if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
@@ -198,7 +226,8 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         const std::string masked =
             tile->first.empty() ? fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound, fill)
                                 : fmt::format("tw::load_between<{}>(src, at, {}, {}, {}, dst);", vector, tile->first, tile->bound, fill);
-        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
+        // Vectors that are there or not are predicated; what lies across an end is slower, and most tiles are whole.
+        if (!cuts && tile->first.empty()) line(masked);
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -221,7 +250,6 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     }
     const int bytes = op.by_quads ? 16 : op.vector_bytes;
     const int vector = std::max(1, bytes / target::bytes(type));
-    const int values = d.values();
     if (bytes < target::bytes(type) || bytes > 16) return fail(fmt::format("a vector of {} bytes", bytes));
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(bytes)), type, d)));
@@ -237,7 +265,8 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         const std::string masked = tile->first.empty()
                                        ? fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound)
                                        : fmt::format("tw::store_between<{}>(src, at, {}, {}, dst);", vector, tile->first, tile->bound);
-        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
+        // Vectors that are there or not are predicated; what lies across an end is slower, and most tiles are whole.
+        if (!cuts && tile->first.empty()) line(masked);
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);

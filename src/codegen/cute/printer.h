@@ -74,6 +74,7 @@ private:
     std::string own_values(int f) { return values_as(f, {}, dist(f), {}); }
     void prepare(const ir::Element& e, const ir::Distribution& d);
     std::string element(const ir::Element& e, bool keep_wide);
+    std::string first_of_run(const ir::Element& comparison) const;
     std::string argument_of_gelu(const ir::ElementNode& product);
     std::string number(double value, ir::DType t) const;
     bool in_pairs(int f) const;
@@ -96,6 +97,7 @@ private:
     // The view without its buffer's swizzle, where a thread's accesses (every `step`-th value of the distribution) differ in no bit that
     // the swizzle looks at or changes: its address is then swizzled once. Nothing where that is not so, or there is no swizzle.
     std::optional<std::string> plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order, int step);
+    std::vector<int> stages_of(const ir::SharedView& view) const;
     std::string swizzled_once(const ir::SharedView& view, const std::string& partition);  // a partition of a plain tile, swizzled
     std::string tile_text(const std::string& tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims,
                           const std::vector<int>& extents);
@@ -149,7 +151,8 @@ private:
     std::map<int, MatrixUse> matrix_;              // by fragment
     std::map<std::string, std::string> products_;  // TiledMMA definitions by name
     std::map<const ir::ElementNode*, std::string> leaf_;
-    std::set<int> plain_buffers_;  // also defined without their swizzle
+    const ir::Distribution* compute_dist_ = nullptr;  // of the Compute that is printed
+    std::set<int> plain_buffers_;                     // also defined without their swizzle
     std::set<int> maps_loaded_, maps_stored_, maps_multicast_;
     std::vector<int> accumulators_;  // of wgmma, declared here or around
 };

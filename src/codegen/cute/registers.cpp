@@ -124,6 +124,23 @@ std::string Printer::argument_of_gelu(const ir::ElementNode& product) {
     return {};
 }
 
+// A coordinate below (or not below) a bound that lies between two runs of values: the run's first coordinate answers for all of it. The
+// text of that coordinate, or "".
+std::string Printer::first_of_run(const ir::Element& comparison) const {
+    const ir::Element &c = comparison->args[0], &bound = comparison->args[1];
+    if (c->op != ElementOp::coordinate || bound->op != ElementOp::index || !compute_dist_) return {};
+    const ir::Distribution& d = *compute_dist_;
+    if (d.value.empty() || d.value[0].dim != c->id || d.value[0].step != 1 || d.value[0].extent < 2) return {};
+    const int run = d.value[0].extent;
+    for (const auto* digits : {&d.thread, &d.value})
+        for (const ir::DistDigit& g : *digits)
+            if (g.dim == c->id && &g != &d.value[0] && g.step % run != 0) return {};
+    if (facts_.multiple(bound->index) % run != 0) return {};
+    std::string text = leaf_.at(c.get());
+    const std::size_t at = text.find("(v)");
+    return at == std::string::npos ? "" : text.replace(at, 3, fmt::format("(v / {0} * {0})", run));
+}
+
 std::string Printer::element(const ir::Element& e, bool keep_wide) {
     if (e->dtype == DType::F64 || element_type(e->dtype).empty()) return fail(fmt::format("the type {}", target::name(e->dtype))), "0";
     auto arg = [&](std::size_t i) { return element(e->args[i], false); };
@@ -205,10 +222,14 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         case ElementOp::tanh: return e->approximate ? helper("tanh_approx") : call("tanhf");
         case ElementOp::erf: return e->approximate ? helper("erf_approx") : call("erff");
         case ElementOp::sigmoid: return helper(e->approximate ? "sigmoid_approx" : "sigmoid");
-        case ElementOp::lt: return infix("<");
+        case ElementOp::lt:
+        case ElementOp::ge: {
+            const char* op = e->op == ElementOp::lt ? " < " : " >= ";
+            if (const std::string first = first_of_run(e); !first.empty()) return "(" + first + op + arg(1) + ")";
+            return infix(op[1] == '<' ? "<" : ">=");
+        }
         case ElementOp::le: return infix("<=");
         case ElementOp::gt: return infix(">");
-        case ElementOp::ge: return infix(">=");
         case ElementOp::eq: return infix("==");
         case ElementOp::ne: return infix("!=");
         case ElementOp::logic_and: return infix("&&");
@@ -235,6 +256,7 @@ void Printer::compute(const ir::Compute& op) {
         return;
     }
     leaf_.clear();
+    compute_dist_ = &d;
     open("");
     prepare(op.value, d);
     std::string target = name(op.dst);
