@@ -121,14 +121,32 @@ CUTE_DEVICE T fold_lanes(T x, Op op) {
         {"prod", {}, "struct Prod { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a * b; } };\n"},
         {"any", {}, "struct Any { CUTE_DEVICE bool operator()(bool a, bool b) const { return a || b; } };\n"},
         {"max", {}, R"(struct Max {
+  template <class T> CUTE_DEVICE T operator()(T a, T b) const { return T(fmaxf(float(a), float(b))); }   // 16 bits
   CUTE_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
   CUTE_DEVICE int operator()(int a, int b) const { return a > b ? a : b; }
 };
 )"},
         {"min", {}, R"(struct Min {
+  template <class T> CUTE_DEVICE T operator()(T a, T b) const { return T(fminf(float(a), float(b))); }   // 16 bits
   CUTE_DEVICE float operator()(float a, float b) const { return fminf(a, b); }
   CUTE_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
 };
+)"},
+        {"of_block", {}, R"(// The same place in the shared memory of another block of the cluster.
+template <class T>
+CUTE_DEVICE T* of_block(T* p, int rank) {
+  uint64_t there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
+  return reinterpret_cast<T*>(there);
+}
+)"},
+        {"cluster_barrier", {}, R"(// CuTe's own do not tell the compiler that memory changes: accesses could be moved across them.
+CUTE_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+CUTE_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+CUTE_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+)"},
+        {"proxy_fence", {}, R"(// Between ordinary accesses of shared memory and the copy engine's; the compiler moves no access across it.
+CUTE_DEVICE void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 )"},
         {"bulk_wait", {}, R"(// Until at most N groups of stores are not visible yet (tma_store_wait: not read yet).
 template <int N>

@@ -116,12 +116,31 @@ std::string Printer::gathered_values(int f) {
     return gathered;
 }
 
+// A buffer, or the same of another block: an expression, used once.
+std::string Printer::buffer_of(const ir::SharedView& view) {
+    const std::string& own = buffer_names_[static_cast<std::size_t>(view.buffer)];
+    if (!view.cluster_rank) return own;
+    use("of_block");
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    if (b.swizzle != target::SwizzleMode::None) fail("swizzled shared memory of another block of the cluster");
+    return fmt::format("make_tensor(tw::of_block(raw_pointer_cast({0}.data()), {1}), {0}.layout())", own, expr(*view.cluster_rank));
+}
+
 std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
-    if (view.cluster_rank) return fail("shared memory of another block of the cluster"), std::nullopt;
+    if (view.cluster_rank) return fail("a copy or product of shared memory of another block of the cluster"), std::nullopt;
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
     if (b.byte_offset % target::pattern_bytes(b.swizzle) != 0)
         return fail(fmt::format("`{}`, which begins inside a pattern of its swizzle", b.name)), std::nullopt;
     return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
+}
+
+// What ordinary loads and stores may name: also another block's tile.
+std::optional<std::string> Printer::element_tile(const ir::SharedView& view) {
+    if (view.dims.empty()) return "";
+    if (!view.cluster_rank) return shared_tile(view);
+    const std::string peer = buffer_of(view);
+    if (failed()) return std::nullopt;
+    return tile_text(peer, view.origin, view.dims, view.extents);
 }
 
 std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order,
@@ -175,10 +194,9 @@ std::string Printer::swizzled_once(const ir::SharedView& view, const std::string
 
 // Pre: the view has no dimensions.
 std::string Printer::shared_element(const ir::SharedView& view) {
-    if (view.cluster_rank) fail("shared memory of another block of the cluster");
     std::vector<std::string> at;
     for (const Expr& o : view.origin) at.push_back(expr(o));
-    return fmt::format("{}({})", buffer_names_[static_cast<std::size_t>(view.buffer)], at.empty() ? "0" : join(at, ", "));
+    return fmt::format("{}({})", buffer_of(view), at.empty() ? "0" : join(at, ", "));
 }
 
 std::string Printer::tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const {
@@ -301,7 +319,7 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
 
 void Printer::load_shared(const ir::LoadShared& op) {
     if (op.matrix) return load_matrix(op);
-    const auto tile = op.src.dims.empty() ? std::optional<std::string>("") : shared_tile(op.src);
+    const auto tile = element_tile(op.src);
     if (!tile) return;
     if (dist(op.dst).shape.empty()) return line(fmt::format("{}(0) = {};", name(op.dst), shared_element(op.src)));
     open("");
@@ -315,7 +333,7 @@ void Printer::load_shared(const ir::LoadShared& op) {
 
 void Printer::store_shared(const ir::StoreShared& op) {
     if (op.matrix) return store_matrix(op);
-    const auto tile = op.dst.dims.empty() ? std::optional<std::string>("") : shared_tile(op.dst);
+    const auto tile = element_tile(op.dst);
     if (!tile) return;
     const ir::Distribution& d = dist(op.src);
     const std::string once = stores_once(d);

@@ -92,7 +92,9 @@ private:
     bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
     std::string compact(int f);
     std::string gathered_values(int f);
+    std::string buffer_of(const ir::SharedView& view);
     std::optional<std::string> shared_tile(const ir::SharedView& view);
+    std::optional<std::string> element_tile(const ir::SharedView& view);
     std::string shared_element(const ir::SharedView& view);
     // The view without its buffer's swizzle, where a thread's accesses (every `step`-th value of the distribution) differ in no bit that
     // the swizzle looks at or changes: its address is then swizzled once. Nothing where that is not so, or there is no swizzle.

@@ -284,7 +284,9 @@ void Printer::reduce(const ir::Reduce& op) {
     const DType type = dtype(op.dst);
     std::string functor = ir::name_of(op.op);
     functor[0] = static_cast<char>(functor[0] - 'a' + 'A');
-    if (type != DType::F32 && type != DType::I32) return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
+    const bool half = type == DType::BF16 || type == DType::F16, extreme = op.op == ir::FoldKind::max || op.op == ir::FoldKind::min;
+    if (type != DType::F32 && type != DType::I32 && !(half && extreme))
+        return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
     // Values that differ along `dim` alone are folded; the others are results.
     std::vector<std::pair<int, int>> results, folded;
     const std::vector<int> slot = order(op.src), into = order(op.dst);
@@ -334,7 +336,9 @@ void Printer::reduce(const ir::Reduce& op) {
     std::string value = fmt::format("tw::fold(parts(r, _), tw::{}{{}})", functor);
     if (!masks.empty()) {
         use("fold_lanes");
-        value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor);
+        // The greatest of 16-bit values is one of them, in f32 too; lanes exchange words.
+        if (half) value = fmt::format("{}(tw::fold_lanes<{}>(float({}), tw::{}{{}}))", element_type(type), masks, value, functor);
+        else value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor);
     }
     line("CUTE_UNROLL");
     line(fmt::format("for (int r = 0; r < {}; ++r) {}(r) = {};", count, name(op.dst), value));
