@@ -132,6 +132,33 @@ CUTE_DEVICE T fold_lanes(T x, Op op) {
   CUTE_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
 };
 )"},
+        {"scan_run",
+         {},
+         R"(// One run of a prefix fold: a thread's values V in their order, then Lanes lanes that are Low apart, after what `carry` holds of the runs before.
+template <int Lanes, int Low, bool Reverse, bool First, int... V, class X, class Y, class T, class Op>
+CUTE_DEVICE void scan_run(X const& x, Y&& y, T& carry, T identity, int thread, Op op) {
+  constexpr int n = sizeof...(V), v[] = {V...};
+  y(v[0]) = x(v[0]);
+  CUTE_UNROLL
+  for (int i = 1; i < n; ++i) y(v[i]) = op(y(v[i - 1]), x(v[i]));
+  T total = y(v[n - 1]), before = identity;
+  int const at = thread / Low % Lanes;
+  CUTE_UNROLL
+  for (int s = 1; s < Lanes; s *= 2) {
+    T const other = Reverse ? __shfl_down_sync(0xffffffffu, total, s * Low) : __shfl_up_sync(0xffffffffu, total, s * Low);
+    if (Reverse ? at < Lanes - s : at >= s) total = op(other, total);
+  }
+  if constexpr (Lanes > 1) {
+    before = Reverse ? __shfl_down_sync(0xffffffffu, total, Low) : __shfl_up_sync(0xffffffffu, total, Low);
+    if (at == (Reverse ? Lanes - 1 : 0)) before = identity;
+  }
+  if constexpr (!First) before = op(carry, before);
+  CUTE_UNROLL
+  for (int i = 0; i < n; ++i) y(v[i]) = op(before, y(v[i]));
+  T const last = Lanes > 1 ? __shfl_sync(0xffffffffu, total, thread % 32 - at * Low + (Reverse ? 0 : (Lanes - 1) * Low)) : total;
+  carry = First ? last : op(carry, last);
+}
+)"},
         {"of_block", {}, R"(// The same place in the shared memory of another block of the cluster.
 template <class T>
 CUTE_DEVICE T* of_block(T* p, int rank) {

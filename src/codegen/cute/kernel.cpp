@@ -176,6 +176,8 @@ void Printer::stmt(const Stmt& s) {
     place(s);
     if (auto* o = std::get_if<ir::Compute>(&s.op)) return compute(*o);
     if (auto* o = std::get_if<ir::Reduce>(&s.op)) return reduce(*o);
+    if (auto* o = std::get_if<ir::Scan>(&s.op)) return scan(*o);
+    if (auto* o = std::get_if<ir::Shuffle>(&s.op)) return shuffle(*o);
     if (auto* o = std::get_if<ir::LoadGlobal>(&s.op)) return load_global(*o);
     if (auto* o = std::get_if<ir::StoreGlobal>(&s.op)) return store_global(*o);
     if (auto* o = std::get_if<ir::AtomicAdd>(&s.op)) return atomic_add(*o);

@@ -80,6 +80,8 @@ private:
     bool in_pairs(int f) const;
     void compute(const ir::Compute& op);
     void reduce(const ir::Reduce& op);
+    void scan(const ir::Scan& op);  // scans.cpp
+    void shuffle(const ir::Shuffle& op);
 
     // -- memory (memory.cpp)
     struct Tile {

@@ -18,6 +18,9 @@ std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits) {
     return out;
 }
 
+// Floats that are computed with in f32.
+bool is_narrow(DType t) { return t == DType::BF16 || t == DType::F16 || t == DType::E4M3 || t == DType::E5M2; }
+
 std::string bare(const std::string& text) {
     if (text.size() < 2 || text.front() != '(' || text.back() != ')') return text;
     int depth = 0;
@@ -144,8 +147,8 @@ std::string Printer::first_of_run(const ir::Element& comparison) const {
 std::string Printer::element(const ir::Element& e, bool keep_wide) {
     if (e->dtype == DType::F64 || element_type(e->dtype).empty()) return fail(fmt::format("the type {}", target::name(e->dtype))), "0";
     auto arg = [&](std::size_t i) { return element(e->args[i], false); };
-    auto round = [&](const std::string& text) {  // arithmetic on 16-bit types is done in f32 and rounded
-        if (keep_wide || (e->dtype != DType::BF16 && e->dtype != DType::F16)) return text;
+    auto round = [&](const std::string& text) {  // arithmetic on narrow types is done in f32 and rounded
+        if (keep_wide || !is_narrow(e->dtype)) return text;
         return fmt::format("float({}({}))", element_type(e->dtype), bare(text));
     };
     auto infix = [&](const char* op) { return round("(" + arg(0) + " " + op + " " + arg(1) + ")"); };
@@ -167,7 +170,7 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
     switch (e->op) {
         case ElementOp::fragment: {
             const std::string text = leaf_.at(e.get()) + "(v)";
-            return e->dtype == DType::BF16 || e->dtype == DType::F16 ? "float(" + text + ")" : text;
+            return is_narrow(e->dtype) ? "float(" + text + ")" : e->dtype == DType::I8 ? "int(" + text + ")" : text;
         }
         case ElementOp::coordinate: return leaf_.at(e.get());
         case ElementOp::number: return e->number < 0 ? "(" + number(e->number, e->dtype) + ")" : number(e->number, e->dtype);
@@ -176,7 +179,8 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         case ElementOp::cast: {
             const DType from = e->args[0]->dtype;
             if (e->dtype == DType::Bool) return "(" + arg(0) + " != 0)";
-            if (e->dtype == DType::BF16 || e->dtype == DType::F16) return round(is_float(from) ? arg(0) : "float(" + bare(arg(0)) + ")");
+            if (is_narrow(e->dtype)) return round(is_float(from) ? arg(0) : "float(" + bare(arg(0)) + ")");
+            if (e->dtype == DType::I8 && from != DType::I8) return fail("a conversion to i8"), "0";
             if (from == e->dtype || (e->dtype == DType::F32 && is_float(from))) return arg(0);
             if (!real && is_float(from)) return (e->dtype == DType::I64 ? "__float2ll_rz(" : "__float2int_rz(") + bare(arg(0)) + ")";
             return element_type(e->dtype) + "(" + bare(arg(0)) + ")";
