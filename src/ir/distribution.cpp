@@ -177,17 +177,6 @@ std::optional<Distribution> gathered_by_quads(const Distribution& d) {
     return out;
 }
 
-Distribution with_unit_dim(const Distribution& d, int dim) {
-    Distribution out = d;
-    out.shape.insert(out.shape.begin() + dim, 1);
-    for (auto* digits : {&out.thread, &out.value}) {
-        for (DistDigit& digit : *digits) {
-            if (digit.dim >= dim) ++digit.dim;
-        }
-    }
-    return out;
-}
-
 Distribution permuted(const Distribution& d, const std::vector<int>& perm) {
     Distribution out = d;
     std::vector<int> where(perm.size());

@@ -61,8 +61,6 @@ std::optional<Distribution> windowed(const Distribution& d, int dim, int extent)
 // A matrix fragment, in which four neighbouring lanes hold a pair each of every run of eight 16-bit elements along the last dimension,
 // after these lanes have exchanged: each holds every fourth run whole, in the order of the values. Nothing when d is no such fragment.
 std::optional<Distribution> gathered_by_quads(const Distribution& d);
-// The same map with a dimension of extent 1 inserted at `dim`.
-Distribution with_unit_dim(const Distribution& d, int dim);
 // Dimensions permuted: result dimension i is old dimension perm[i].
 Distribution permuted(const Distribution& d, const std::vector<int>& perm);
 

@@ -231,8 +231,6 @@ std::uint16_t e4m3_to_f16(std::uint8_t v) {
 std::uint16_t e5m2_to_f16(std::uint8_t v) {
     return static_cast<std::uint16_t>(pack(unpack(v, e5m2_format), f16_format, Rounding::Rn, false));
 }
-std::uint32_t e4m3_to_f32(std::uint8_t v) { return f16_to_f32(e4m3_to_f16(v)); }
-std::uint32_t e5m2_to_f32(std::uint8_t v) { return f16_to_f32(e5m2_to_f16(v)); }
 // Between f32 and f64 a NaN keeps its sign and the upper part of its payload, and becomes quiet.
 std::uint32_t f64_to_f32(std::uint64_t v) {
     const Unpacked u = unpack(v, f64_format);

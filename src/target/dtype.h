@@ -55,10 +55,8 @@ std::uint32_t bf16_to_f32(std::uint16_t v);                                // ex
 std::uint32_t f16_to_f32(std::uint16_t v);                                 // exact; NaN -> 0x7fffffff
 std::uint16_t e4m3_to_f16(std::uint8_t v);                                 // exact; NaN -> 0x7fff
 std::uint16_t e5m2_to_f16(std::uint8_t v);                                 // exact; NaN -> 0x7fff
-std::uint32_t e4m3_to_f32(std::uint8_t v);
-std::uint32_t e5m2_to_f32(std::uint8_t v);
-std::uint32_t f64_to_f32(std::uint64_t f64);  // rn; a NaN keeps sign and upper payload, quiet
-std::uint64_t f32_to_f64(std::uint32_t f32);  // exact; a NaN keeps sign and payload, quiet
+std::uint32_t f64_to_f32(std::uint64_t f64);                               // rn; a NaN keeps sign and upper payload, quiet
+std::uint64_t f32_to_f64(std::uint32_t f32);                               // exact; a NaN keeps sign and payload, quiet
 
 // What a tensor core sees of an f32 bit pattern that is used as a tf32 operand without cvt: the low 13 bits are ignored.
 std::uint32_t tf32_as_read_by_mma(std::uint32_t f32);

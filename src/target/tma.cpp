@@ -117,10 +117,6 @@ Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_b
     return Legality::yes();
 }
 
-int tma_shared_alignment(SwizzleMode swizzle) {
-    return pattern_bytes(swizzle) > tma_hardware_shared_alignment ? pattern_bytes(swizzle) : tma_hardware_shared_alignment;
-}
-
 int box_extent(const TensorMapSpec& t, int d) {
     const std::uint32_t stride = d == 0 ? 1 : t.element_strides[at(d)];
     return static_cast<int>((t.box[at(d)] + stride - 1) / stride);

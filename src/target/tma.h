@@ -50,8 +50,7 @@ Legality tma_load_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start
 Legality tma_store_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start);
 // Every rank of the mask exists in the cluster and the mask is not empty.
 Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_blocks);
-// Alignment of the shared base the hardware demands (128), and the one at which a swizzled tile's phase starts at its base.
-int tma_shared_alignment(SwizzleMode swizzle);
+// Alignment of the shared base that the hardware demands.
 inline constexpr int tma_hardware_shared_alignment = 128;
 
 // Elements actually moved along dimension d: ceil(box / element stride).
