@@ -31,8 +31,8 @@ std::vector<BundlePart> parts_of(std::string_view bundle);
 // none. Set before the first file is read.
 void set_kernel_library(std::filesystem::path folder);
 
-// A file with those that it imports, directly or not: NAME.py in the folder of the file, where it is a kernel file (it imports tilewright), then
-// NAME_parts.py in the library. No other folder is read, and no link that leads out of these. Bounded in files and bytes.
+// A file with those that it imports, directly or not: NAME.py in the folder of the file, where it is a kernel file (it imports tilewright),
+// then NAME_parts.py in the library. No other folder is read, and no link that leads out of these. Bounded in files and bytes.
 Expected<std::string, ReadFailure> read_kernel_file(const std::filesystem::path& path);
 
 Expected<std::string, std::string> kernel_text(const std::filesystem::path& path);  // the same, with the sentence alone

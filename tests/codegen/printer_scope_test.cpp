@@ -30,21 +30,15 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 TEST(Printer, IncludesNothingThatDecides) {
     const std::set<std::string> allowed = {
-        "codegen/declarations.h",
-        "codegen/digit_text.h",
-        "codegen/emit.h",
-        "codegen/matrix_text.h",
-        "codegen/names.h",
-        "codegen/operator_text.h",
-        "codegen/printer.h",
-        "codegen/unit_text.h",
+        "codegen/declarations.h", "codegen/digit_text.h",
+        "codegen/emit.h",         "codegen/matrix_text.h",
+        "codegen/names.h",        "codegen/operator_text.h",
+        "codegen/printer.h",      "codegen/unit_text.h",
         "codegen/user_text.h",
         "device/facts.h",  // divisors of addresses in shared memory
         "device/form.h",   // `emit` makes the device form
-        "device/matrices.h",
-        "ir/device.h",
-        "ir/element_math.h",
-        "ir/uses.h",
+        "device/matrices.h",      "ir/device.h",
+        "ir/element_math.h",      "ir/uses.h",
     };
     ASSERT_GE(printer_files().size(), 6u);
     for (const auto& file : printer_files()) {
