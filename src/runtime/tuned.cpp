@@ -13,7 +13,7 @@
 #include "base/index.h"
 #include "base/input.h"
 #include "base/text.h"
-#include "lang/parse.h"
+#include "lang/bundle.h"
 #include "runtime/device_data.h"
 
 namespace tw::runtime {
@@ -35,12 +35,16 @@ bool declares_parameters(const lang::Module& module, lang::StmtId id) {
 std::string program_digest(const std::string& text) {
     SourceMap sources;
     DiagnosticSink ignored;  // a file that cannot be read is no module to tune
-    lang::Module module = lang::parse_module(sources, sources.add("", text), ignored);
+    lang::Module module = lang::parse_bundle(sources, "", text, ignored);
     const auto strip = [&](std::vector<lang::StmtId>& body) {
         if (lang::docstring_of(module, body)) body.erase(body.begin());
     };
-    strip(module.body);
-    std::erase_if(module.body, [&](lang::StmtId id) { return declares_parameters(module, id); });
+    const auto strip_file = [&](std::vector<lang::StmtId>& body) {
+        strip(body);
+        std::erase_if(body, [&](lang::StmtId id) { return declares_parameters(module, id); });
+    };
+    strip_file(module.body);
+    for (lang::ImportedFile& file : module.imported) strip_file(file.body);
     for (lang::Stmt& s : module.stmts) {
         if (auto* f = std::get_if<lang::FunctionDef>(&s.node)) strip(f->body);
     }
