@@ -19,6 +19,7 @@
 #include "cli/engine_options.h"
 #include "cli/evidence.h"
 #include "cli/optimize.h"
+#include "cli/page_server.h"
 #include "plan/merge.h"
 #include "plan/proposers.h"
 #include "report/page.h"
@@ -96,11 +97,22 @@ void leave(const OptimizeOptions& o, const std::filesystem::path& journal_path, 
     fmt::print("`tilewright resume {}` goes on\n", run);
 }
 
+// The page of the run that goes on, as its journal has it now.
+std::string page_now(const std::filesystem::path& journal_path, const std::string& run) {
+    if (!run.empty()) {
+        auto journal = plan::Journal::open(journal_path, plan::Database::Mode::read);
+        if (journal) {
+            if (auto document = journal->read(run)) return live_page(report::run_page(*document));
+        }
+    }
+    return live_page("<!doctype html><html lang=\"en\"><head><title>Tilewright</title></head><body><p>The run begins.</p></body></html>\n");
+}
+
 // A task is a unit. Their journals and memories are one when all have ended.
 int with_engine(const OptimizeOptions& o) {
     if (o.task.file.empty()) return complain(exit_bad_input, "--engine takes task files", "write the one-line task with --save-task FILE");
-    if (!o.replay.empty() || !o.out.empty() || !o.page.empty())
-        return complain(exit_bad_input, "-o, --html and --replay are of one task",
+    if (!o.replay.empty() || !o.out.empty() || !o.page.empty() || o.serve)
+        return complain(exit_bad_input, "-o, --html, --serve and --replay are of one task",
                         "`tilewright show RUN --source` prints a run's kernel afterwards");
     UnitsPlan plan;
     std::vector<std::string> files = {o.task.file};
@@ -226,6 +238,20 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
         const std::lock_guard hold(guard);
         leave(o, journal->path(), current);
     });
+    std::unique_ptr<PageServer> server;
+    if (o.serve) {
+        auto started = PageServer::start(o.port, [&, path = journal->path()] {
+            std::string id;
+            {
+                const std::lock_guard hold(guard);
+                id = current;
+            }
+            return page_now(path, id);
+        });
+        if (!started) return complain(exit_bad_input, started.error(), "take another --port, or none for a free one");
+        server = std::move(*started);
+        fmt::print("the run's page, while it goes on: {}\n", server->address());
+    }
     options.on_run = [&](const std::string& id) {
         {
             const std::lock_guard hold(guard);
@@ -305,6 +331,8 @@ std::function<int()> declare_optimize(CLI::App& app) {
     app.add_option("--html", o->page, "write the run's page here (default: beside the journal)");
     app.add_option("--replay", o->replay, "judge candidates by a table of measured ones instead of the gates (scripts/learning_table.py)");
     app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");
+    app.add_flag("--serve", o->serve, "show the run's page in a browser on this machine while it goes on");
+    app.add_option("--port", o->port, "of --serve; 0: any that is free")->capture_default_str()->check(CLI::Range(0, 65535));
     app.footer(
         "Exit status: 0 there is a proved kernel, 1 none passed, 2 bad input.\nExample: tilewright optimize tasks/gelu.toml -o gelu.py\n   "
         "      tilewright optimize --computes \"Y[m, n] = relu(X[m, n])\" --set M=4096,N=4096");

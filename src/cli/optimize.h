@@ -15,7 +15,8 @@ struct OptimizeOptions {
     std::vector<std::string> more;  // further tasks, for an engine
     units::EngineOptions engine;
     plan::LoopOptions loop;
-    bool no_gpu = false;
+    bool no_gpu = false, serve = false;
+    int port = 0;  // of the page that is served
 };
 
 // Runs the loop on `task`, or goes on with the run `resume`; prints a line a step; writes kernel and page. An ExitCode.

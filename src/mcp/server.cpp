@@ -45,8 +45,21 @@ constexpr const char* kInstructions =
 
 // What a tool may change, for clients that ask a person before they call one. None reaches a network but an optimisation by a model.
 json annotations(const std::string& name) {
-    const bool starts = name == "optimize_start", stops = name == "optimize_stop";
-    return {{"readOnlyHint", !starts && !stops}, {"destructiveHint", stops}, {"idempotentHint", !starts}, {"openWorldHint", starts}};
+    const bool starts = name == "optimize_start", stops = name == "optimize_stop", writes = name == "tune";
+    return {
+        {"readOnlyHint", !starts && !stops && !writes}, {"destructiveHint", stops}, {"idempotentHint", !starts}, {"openWorldHint", starts}};
+}
+
+std::string base64(std::string_view bytes) {
+    constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t word = 0;
+        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+        for (std::size_t k = 0; k < 3; ++k) word = word << 8 | (k < count ? static_cast<std::uint8_t>(bytes[i + k]) : 0);
+        for (std::size_t k = 0; k < 4; ++k) out += k <= count ? letters[word >> (18 - 6 * k) & 63] : '=';
+    }
+    return out;
 }
 
 // A call that is under way. Its thread owns nothing else of the server's.
@@ -304,7 +317,10 @@ private:
         stop_clock();
         json result = structured(answer, detail);
         // The picture goes as text as well: not every client shows images, and a model can read SVG.
-        if (!answer.svg.empty()) result["content"].push_back({{"type", "text"}, {"text", answer.svg}});
+        if (!answer.svg.empty()) {
+            result["content"].push_back({{"type", "text"}, {"text", answer.svg}});
+            result["content"].push_back({{"type", "image"}, {"data", base64(answer.svg)}, {"mimeType", "image/svg+xml"}});
+        }
         return result;
     }
 

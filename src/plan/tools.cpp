@@ -128,6 +128,20 @@ Prepared bench(const json& a, const Scratch& scratch) {
     return out;
 }
 
+Prepared tune(const json& a, const Scratch& scratch) {
+    Invocation out{{"tune", fmt::format("--limit={}", a.value("limit", 32))}, {}};
+    std::vector<std::string> shape;
+    if (auto bad = add_settings(a, "sizes", shape)) return Unexpected{*bad};
+    std::string text;
+    for (const std::string& word : shape) text += (text.empty() ? "--shape=" : ",") + word.substr(std::string_view("--set=").size());
+    if (text.empty()) return Unexpected{std::string("`sizes` is empty: name the shape to tune for, e.g. {\"M\": 4096, \"N\": 4096}")};
+    out.words.push_back(std::move(text));
+    if (auto bad = add_settings(a, "constants", out.words)) return Unexpected{*bad};
+    if (flag_of(a, "dry_run")) out.words.push_back("--dry-run");
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
 Prepared profile(const json& a, const Scratch& scratch) {
     auto out = bench(a, scratch);
     if (out) out->words.insert(out->words.begin() + 1, "--profile");
@@ -231,6 +245,16 @@ std::vector<Tool> make_tools() {
                     "The same measurement with the hardware's own counters, or where they are refused the instruction mix and the "
                     "compiler's figures. Ask only once the structure is settled.",
                     kernel_schema({{"sizes", sizes}, {"constants", constants}}, {"sizes"}), 600, profile});
+    list.push_back(
+        {"tune", "tune",
+         "Find the best constants of a kernel for one shape: every point is proved before it runs, the best are timed again. For a "
+         "`file` they are kept beside it (FILE.tuned.json) and used by later launches.",
+         kernel_schema({{"sizes", sizes},
+                        {"constants", constants},
+                        {"limit", whole_argument("points of the const space at most; default 32", 1, 512)},
+                        {"dry_run", flag_argument("list the points with the compiler's figures; prove and run nothing")}},
+                       {"sizes"}),
+         900, tune});
     list.push_back({"mutate", "mutate",
                     "Break the kernel in many small ways and see whether the check notices each: how much the proof is worth here.",
                     kernel_schema({{"limit", whole_argument("how many mutants", 1, 200)}}), 600, mutate});

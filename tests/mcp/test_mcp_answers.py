@@ -86,3 +86,20 @@ def test_history_and_errors_in_the_tools_own_terms(tmp_path):
     assert not none.isError and bad.isError and "step" in bad.content[0].text
     assert missing.isError and "kernels/none.py" in missing.content[0].text
     assert detail.isError and "detail" in detail.content[0].text and empty.isError
+
+
+def test_pictures_are_images_and_tune_lists_its_points(tmp_path):
+    import base64
+
+    async def work(session):
+        drawn = await session.call_tool("layout", {"expression": "(8,8):(8,1)", "picture": True})
+        points = await session.call_tool("tune", {"file": "kernels/gemm_small_sm90.py", "sizes": {"M": 256, "N": 256, "K": 256}, "dry_run": True, "limit": 4})
+        empty = await session.call_tool("tune", {"file": "kernels/gemm_small_sm90.py", "sizes": {}})
+        return drawn, points, empty, {t.name: t for t in (await session.list_tools()).tools}
+
+    drawn, points, empty, tools = in_session(work, tmp_path)
+    image = next(c for c in drawn.content if c.type == "image")
+    assert image.mimeType == "image/svg+xml" and base64.b64decode(image.data).decode() == next(c.text for c in drawn.content if c.type == "text" and c.text.startswith("<svg"))
+    assert not points.isError and "STAGES" in points.content[0].text and len(points.content[0].text) < 4000
+    assert empty.isError and "sizes" in empty.content[0].text
+    assert not tools["tune"].annotations.readOnlyHint
