@@ -81,7 +81,7 @@ class Kernel:
     @property
     def verdict(self):
         """What the last check of this kernel with these constants said: "proved", "violated", "not proved", or None when there was none."""
-        return _proof.recorded(self._module.file, self._module.constants, self.name)
+        return _proof.recorded(self._module.text_digest, self._module.constants, self.name)
 
     def check(self, **options):
         """Proves the kernel for all sizes, or gives a counterexample: the result of `tilewright check`, true where everything is proved."""
@@ -191,7 +191,7 @@ class Kernel:
         key = json.dumps(constants, sort_keys=True)
         if key in self._seen:
             return
-        verdict = _proof.recorded(self._module.file, constants, self.name, self._module.source)
+        verdict = _proof.recorded(self._module.text_digest, constants, self.name)
         if verdict is None and required:
             verdict = _proof.check(self._module.file, constants, self.name, self._module.source).verdict
         if verdict != "proved":
@@ -220,6 +220,7 @@ class Module:
         self._handle = handle
         described = json.loads(library().tw_module_describe(handle).decode())
         self.file = described["file"]
+        self.text_digest = described["text"]
         self.source = request.get("source")  # None: what the file holds
         self.constants = dict(request.get("constants", {}))
         self.shipped = self.source is None and os.path.dirname(os.path.abspath(self.file)) == os.path.abspath(_paths.kernels())

@@ -13,7 +13,6 @@ _functions = None
 _torch_ready = None  # None: not asked yet
 _recorder = None
 _now = threading.local()  # .tape: of the operation that this thread records
-run = None  # the library's, from the first table on
 _refused = set()  # signatures of operations that cannot be written down
 
 
@@ -48,11 +47,12 @@ def ready(torch):
 
 def table(flowing):
     """A new table, or None. flowing: numbers go to the launch and are no part of the signature."""
-    global run
-    if not functions():
-        return None
-    run = _functions["run"]
-    return _functions["table"](flowing)
+    return functions()["table"](flowing) if functions() else None
+
+
+def runner(table_of_operation):
+    """launch(given, named): the result, or NotImplemented where nothing was written down."""
+    return functions()["runner"](table_of_operation) if table_of_operation is not None else None
 
 
 def equip(kernel_class):

@@ -200,7 +200,7 @@ namespace {
 // The words of the first fault, with its place in the kernel file.
 Failure fault_of(const ir::Module& module, const ir::Kernel& kernel, const emulate::Fault& f) {
     Failure why{FailureKind::bad_input,
-                fmt::format("{}:{}: {}: {}: {}", module.file, f.loc.line, kernel.name, emulate::name_of(f.kind), f.message),
+                fmt::format("{}: {}: {}: {}", ir::place_text(f.loc, module.file), kernel.name, emulate::name_of(f.kind), f.message),
                 fmt::format("tilewright check {} says more", module.file)};
     if (f.kind == emulate::FaultKind::limit) why.fix = "the emulator is for small shapes: take smaller ones, or a GPU";
     return why;

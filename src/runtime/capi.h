@@ -150,6 +150,7 @@ TW_API void tw_call_free(tw_call* call);
  *   remember(table, given, named, outputs, steps, result): outputs ((sizes, strides, dtype), ...), steps ((tw_call, ((source, byte offset),
  * ...), source of the workspace or None, scalars), ...), sources numbered over the tensor arguments and then the outputs; result: None, the
  * number of an output or a tuple of such. True: kept. run(table, given, named): the result, or NotImplemented where nothing was recorded.
+ *   runner(table): run() of that table, called with (given, named).
  *   recording(1), recording(-1): between them run() has nothing, so that what a call does goes through Python and can be written down.
  *   method(type): __call__ for a class: run() of self._table, else self._slow(*given, **named). */
 TW_API void* tw_python_functions(void);

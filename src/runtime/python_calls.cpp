@@ -252,14 +252,15 @@ cu::Context current_context() {
 // An operation whose result would need a gradient is torch's to record.
 bool needs_gradient(const Reading& reading) {
     const py::Calls& python = *py::calls();
-    if (!world.grad_enabled) return false;
-    const Held enabled(python.call_with(world.grad_enabled, nullptr));
-    if (enabled.get() == python.false_object) return false;
-    for (std::size_t i = 0; i < reading.tensor_count; ++i) {
+    bool wanted = false;
+    for (std::size_t i = 0; i < reading.tensor_count && !wanted; ++i) {
         const Held needs(python.attribute(reading.tensors[i], world.requires_grad));
-        if (needs.get() != python.false_object) return python.error_clear(), true;
+        wanted = needs.get() != python.false_object;
     }
-    return false;
+    if (!wanted || !world.grad_enabled) return false;
+    python.error_clear();
+    const Held enabled(python.call_with(world.grad_enabled, nullptr));
+    return enabled.get() != python.false_object;
 }
 
 // Sets the Python error of a launch that failed; always nullptr.
@@ -343,6 +344,19 @@ py::Object* run(py::Object*, py::Object* const* arguments, py::Size count) {
     Reading reading;
     if (!read_tuple(reading, *table, arguments[1], arguments[2])) return Held::shared(py::calls()->not_implemented).release();
     return run_reading(*table, reading);
+}
+
+// What runner(table) gives: run() of that table.
+py::Object* run_bound(py::Object* table, py::Object* const* arguments, py::Size count) {
+    if (count != 2) return refuse_arguments("(given, named)");
+    py::Object* const whole[] = {table, arguments[0], arguments[1]};
+    return run(nullptr, whole, 3);
+}
+
+py::Object* make_runner(py::Object*, py::Object* const* arguments, py::Size count) {
+    static py::MethodDefinition definition{"launch", reinterpret_cast<void*>(run_bound), py::fast_call, nullptr};
+    if (count != 1 || !table_of(arguments[0])) return refuse_arguments("runner(table)");
+    return py::calls()->function_new(&definition, arguments[0], nullptr);
 }
 
 // The method of a class: its table first, then its _slow().
@@ -514,6 +528,7 @@ extern "C" void* tw_python_functions(void) {
                                                  {"table", reinterpret_cast<void*>(make_table), py::fast_call, nullptr},
                                                  {"remember", reinterpret_cast<void*>(remember), py::fast_call, nullptr},
                                                  {"run", reinterpret_cast<void*>(run), py::fast_call, nullptr},
+                                                 {"runner", reinterpret_cast<void*>(make_runner), py::fast_call, nullptr},
                                                  {"recording", reinterpret_cast<void*>(recording), py::fast_call, nullptr},
                                                  {"method", reinterpret_cast<void*>(make_method), py::fast_call, nullptr}};
     world.requires_grad = python->text("requires_grad");

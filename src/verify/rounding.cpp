@@ -242,10 +242,10 @@ private:
     }
 
     std::vector<RoundingRemark> remarks() const {
-        std::map<int, RoundingRemark> by_line;
+        std::map<ir::Line, RoundingRemark> by_line;
         for (const auto& [node, loc] : unbounded_) {
-            by_line[loc.line] = {"TW1021", "may overflow: the argument of this exponential has no upper bound",
-                                 "subtract the maximum of what is summed before exp", loc};
+            by_line[loc.first_line()] = {"TW1021", "may overflow: the argument of this exponential has no upper bound",
+                                         "subtract the maximum of what is summed before exp", loc};
         }
         std::vector<RoundingRemark> out;
         for (auto& [line, remark] : by_line) out.push_back(std::move(remark));

@@ -96,7 +96,7 @@ void Printer::region(const Region& body) {
 
 void Printer::place(const Stmt& s) {
     const std::string words = ir::print(k_, s);
-    std::string text = s.loc.line ? fmt::format("{}:{}: {}", file_, s.loc.line, words) : words;
+    std::string text = s.loc.line ? fmt::format("{}: {}", ir::place_text(s.loc, file_), words) : words;
     line("// " + comment_text(text));
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "codegen/cute/printer.h"
+#include "codegen/operator_text.h"
 #include "codegen/user_text.h"
 
 namespace tw::codegen::cute {
@@ -167,6 +168,11 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         if (e->dtype == DType::I64) return fmt::format("int64_t(uint64_t({}) {} uint64_t({}))", bare(arg(0)), op, bare(arg(1)));
         return infix(op);
     };
+    if (e->op == ElementOp::lt || e->op == ElementOp::ge) {
+        if (const std::string first = first_of_run(e); !first.empty()) return fmt::format("({} {} {})", first, infix_sign(e->op), arg(1));
+    }
+    if (const char* sign = infix_sign(e->op)) return infix(sign);
+    if (const FunctionText f = function_of(e->op, e->approximate)) return f.ours ? helper(f.single) : call(f.single);
     switch (e->op) {
         case ElementOp::fragment: {
             const std::string text = leaf_.at(e.get()) + "(v)";
@@ -204,44 +210,17 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
             use("floor_div");
             return call("tw::floor_mod");
         case ElementOp::neg: return "(-" + arg(0) + ")";
-        case ElementOp::fma: return call("fmaf");
         case ElementOp::min: return call(real ? "fminf" : e->dtype == DType::I64 ? "cute::min<int64_t, int64_t>" : "cute::min");
         case ElementOp::max: return call(real ? "fmaxf" : e->dtype == DType::I64 ? "cute::max<int64_t, int64_t>" : "cute::max");
         case ElementOp::abs: return call(real ? "fabsf" : e->dtype == DType::I64 ? "llabs" : "abs");
-        case ElementOp::pow: return call("powf");
-        case ElementOp::floor: return call("floorf");
-        case ElementOp::ceil: return call("ceilf");
-        case ElementOp::exp: return call(e->approximate ? "__expf" : "expf");
-        case ElementOp::exp2: return helper("exp2_approx");
-        case ElementOp::log: return call("logf");
-        case ElementOp::log2: return call("log2f");
-        case ElementOp::sqrt: return call("sqrtf");
-        case ElementOp::rsqrt: return call("rsqrtf");
         case ElementOp::rcp:
             if (e->approximate) return helper("rcp_approx");
             use("div_full");
             return round("tw::div_full(1.0f, " + bare(arg(0)) + ")");
-        case ElementOp::sin: return call("sinf");
-        case ElementOp::cos: return call("cosf");
-        case ElementOp::tanh: return e->approximate ? helper("tanh_approx") : call("tanhf");
-        case ElementOp::erf: return e->approximate ? helper("erf_approx") : call("erff");
-        case ElementOp::sigmoid: return helper(e->approximate ? "sigmoid_approx" : "sigmoid");
-        case ElementOp::lt:
-        case ElementOp::ge: {
-            const char* op = e->op == ElementOp::lt ? " < " : " >= ";
-            if (const std::string first = first_of_run(e); !first.empty()) return "(" + first + op + arg(1) + ")";
-            return infix(op[1] == '<' ? "<" : ">=");
-        }
-        case ElementOp::le: return infix("<=");
-        case ElementOp::gt: return infix(">");
-        case ElementOp::eq: return infix("==");
-        case ElementOp::ne: return infix("!=");
-        case ElementOp::logic_and: return infix("&&");
-        case ElementOp::logic_or: return infix("||");
         case ElementOp::logic_not: return "(!" + arg(0) + ")";
         case ElementOp::select: return "(" + bare(arg(0)) + " ? " + arg(1) + " : " + arg(2) + ")";
+        default: return "0";
     }
-    return "0";
 }
 
 // 16-bit values of which neighbours lie side by side, so that one instruction rounds two.
