@@ -425,6 +425,7 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
     if (f == "local_tile" || f == "local_partition" || f == "flat_divide" || f == "zipped_divide" || f == "domain_offset" ||
         f == "group_modes" || f == "recast" || f == "as_position_independent_swizzle_tensor") {
         Value v = arg(f == "domain_offset" ? 1 : 0);
+        if (v.kind != Kind::tensor && f.find("divide") != std::string::npos) return Value::unknown("a division of a layout");
         if (v.kind != Kind::tensor) return v;
         if (f == "local_tile" || f == "zipped_divide" || f == "flat_divide") {
             const Value tile = arg(1);

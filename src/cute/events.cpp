@@ -63,6 +63,7 @@ private:
             const std::size_t close = e_.matching(at + 1);
             Node n;
             n.kind = Node::Kind::loop, n.place = t_[at].span;
+            n.divergent = word == "for" && turns_differ(at + 1, close);
             const std::size_t next = block(close + 1, end, n.body);
             assigned(at + 1, next, n.changed);
             out.push_back(std::move(n));
@@ -84,7 +85,25 @@ private:
         }
         const std::size_t next = end_of_statement(at, end);
         events(at, next, out);
+        if (word == "return") add(out, of(Event::Kind::leave, at));
         return next;
+    }
+
+    // for (int i = threadIdx.x; i < n; ...): with a bound that the text does not tell, threads may go round a different number of times.
+    bool turns_differ(std::size_t open, std::size_t close) {
+        std::size_t clause = 0;
+        bool thread = false, unknown = false;
+        std::string variable;
+        for (std::size_t i = open + 1; i < close; ++i) {
+            if (t_[i].is(";")) ++clause;
+            else if (clause == 0) {
+                thread |= names_thread(t_[i].text);
+                if (t_[i].is("=") && variable.empty()) variable = t_[i - 1].text;
+            } else if (clause == 1 && t_[i].kind == Token::Kind::name && t_[i].text != variable) {
+                unknown |= e_.expression({i, i + 1}).kind != Kind::integer;
+            }
+        }
+        return thread && unknown;
     }
 
     bool names_thread(const std::string& word) {
@@ -253,6 +272,9 @@ private:
     int depth_ = 0;
 };
 
+// By whatever name: fence_proxy_async, proxy_fence, async_proxy_fence.
+bool is_proxy_fence(const std::string& f) { return f.find("fence") != std::string::npos && f.find("proxy") != std::string::npos; }
+
 void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& templates, std::vector<Node>& out) {
     const std::string& f = t_[i].text;
     const auto args = e_.arguments(open);
@@ -265,7 +287,7 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
         e.number = template_number(templates);
         return add(out, e);
     }
-    if (f == "tma_store_fence" || f == "fence_view_async_shared" || f == "proxy_fence") return add(out, of(Event::Kind::fence, i));
+    if (f == "tma_store_fence" || f == "fence_view_async_shared" || is_proxy_fence(f)) return add(out, of(Event::Kind::fence, i));
     if (f == "tma_store_arrive") return add(out, of(Event::Kind::bulk_commit, i));
     if (f == "tma_store_wait") return add(out, of(Event::Kind::bulk_wait, i));
     if (f == "warpgroup_arrive") return add(out, of(Event::Kind::arrive, i));
@@ -291,6 +313,7 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
                 }
             }
             e.number = first.static_layout && dst.type_bits ? first.composed.size() * dst.type_bits / 8 : -1;
+            if (dst.kind == Kind::tensor && dst.space == Space::shared) e.tile = dst.root, e.stage = dst.stage;
             return add(out, e);
         }
         if (op && op->tma_store) {
@@ -315,7 +338,8 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
         const std::size_t a = first_is_mma ? 1 : 0;
         for (std::size_t j = a; j < std::min(a + 2, args.size()); ++j) {
             const Value operand = e_.expression(args[j]);
-            if (!(mma.kind == Kind::tiled_mma && mma.mma.wgmma)) shared(out, operand, Event::Kind::read, i);
+            const bool wgmma = mma.kind == Kind::tiled_mma && mma.mma.wgmma;
+            shared(out, operand, wgmma ? Event::Kind::product_read : Event::Kind::read, i);
         }
         if (mma.kind == Kind::tiled_mma && mma.mma.wgmma) {
             Event e = of(Event::Kind::product, i);

@@ -24,6 +24,8 @@ struct Event {
         tma_store,
         arrive,
         product,
+        product_read,  // a wgmma's operand in shared memory
+        leave,         // a return
         wg_commit,
         wg_wait,
         use,
@@ -33,6 +35,7 @@ struct Event {
         lost  // an access that is not understood: nothing more is said of the tensor
     } kind = Kind::sync;
     std::string key, stage;  // shared tensor and stage; barrier; accumulator
+    std::string tile;        // tma_load: the shared tensor that it fills
     bool async = false;      // write by cp.async
     std::int64_t number = 0;
     bool constant = false;  // bar_wait: the phase is a literal; bar_expect: `number` holds the bytes
@@ -48,7 +51,7 @@ struct Node {
     enum class Kind : std::uint8_t { event, loop, branch } kind = Kind::event;
     Event event;
     std::vector<Node> body, otherwise;
-    bool divergent = false;         // the branch's condition names the thread
+    bool divergent = false;         // the branch's condition, or the loop's bounds, differ between threads
     std::set<std::string> changed;  // loop: variables that are assigned in it
     Span place;
 };

@@ -33,6 +33,7 @@ struct State {
     std::map<std::string, int> in_flight;  // accumulator: 1 issued, 2 committed
     std::set<std::string> initialised;     // barriers that no __syncthreads has followed
     std::map<std::string, std::int64_t> expected, loaded;
+    std::map<std::string, std::string> brought;  // a tile that TMA fills: the barrier nobody has waited for since
 };
 
 class Walker {
@@ -47,6 +48,13 @@ public:
         else if (!s.bulk_waited)
             say(Code::cute_group, s.bulk, "the kernel ends while TMA stores may still read its shared memory",
                 "call tma_store_wait<0>() before the end");
+        const auto not_seen = [&](const char* what, const char* why) { report_.not_analysed.push_back({what, place, why}); };
+        if (!inits_.empty())
+            not_seen(
+                "mbarriers",
+                "how many arrivals a phase takes, the number of a barrier in its array and the parity of the first wait are not compared");
+        if (loads_) not_seen("TMA", "the alignment of its tiles in shared memory is not looked at");
+        if (left_) not_seen("return", "threads leave before a barrier of the whole block: which of them it waits for is not looked at");
         if (events_ > 0)
             report_.covered.push_back(
                 {"synchronisation", name, place,
@@ -81,10 +89,10 @@ private:
                 auto inner = loops;
                 inner.push_back(&n);
                 if (loops.size() < 4) {
-                    walk(n.body, s, inner, divergent);
+                    walk(n.body, s, inner, divergent || n.divergent);
                     turn(n, s);
                 }
-                walk(n.body, s, inner, divergent);
+                walk(n.body, s, inner, divergent || n.divergent);
             } else {
                 State other = s;
                 walk(n.body, s, loops, divergent || n.divergent);
@@ -150,8 +158,27 @@ private:
     DiagnosticSink& sink_;
     Report& report_;
     std::set<std::string> inits_, expects_, tensors_, lost_;
+    void product_read(const Event& e, State& s);
     int events_ = 0, steps_ = 0;
+    bool loads_ = false, may_leave_ = false, left_ = false;
 };
+
+void Walker::product_read(const Event& e, State& s) {
+    if (const auto it = s.brought.find(e.key); it != s.brought.end()) {
+        say(Code::cute_barrier, e.place,
+            fmt::format("`{}` is used and nobody has waited for `{}`: TMA may still be writing it", e.key, it->second),
+            "wait for the barrier's phase before the product");
+        s.brought.erase(e.key);
+    }
+    if (lost_.count(e.key)) return;
+    for (Buffer* b : touched(s, e, true)) {
+        if (b->generic && b->written.known())
+            say(Code::cute_proxy, e.place,
+                fmt::format("wgmma reads `{}` through the async proxy, and no fence follows the writes to it", e.key),
+                "fence_view_async_shared() after the writes, then a barrier, then the product");
+        b->generic = false;
+    }
+}
 
 void Walker::read(const Event& e, State& s) {
     for (Buffer* b : touched(s, e, true)) {
@@ -207,10 +234,13 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
             say(Code::cute_barrier, e.place,
                 fmt::format("nobody tells `{}` how many bytes TMA will bring: its phase never completes", e.key),
                 "arrive_and_expect_tx(bytes) by the thread that issues the copies");
+        loads_ = true;
+        if (!e.key.empty() && !e.tile.empty()) s.brought[e.tile] = e.key;
         if (!e.key.empty())
             s.loaded[e.key] = e.number < 0 ? -1 : s.loaded.count(e.key) && s.loaded[e.key] < 0 ? -1 : s.loaded[e.key] + e.number;
     }
     if (e.kind != Event::Kind::bar_wait) return;
+    s.brought.clear();
     if (!e.key.empty() && !inits_.count(e.key) && !inits_.empty())
         say(Code::cute_barrier, e.place, fmt::format("`{}` is waited for and never initialised in this kernel", e.key),
             "initialise it by one thread, then __syncthreads()");
@@ -219,7 +249,7 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
             "__syncthreads() after the initialisation");
     s.initialised.erase(e.key);
     const bool expected = s.expected.count(e.key) && s.loaded.count(e.key) && s.loaded[e.key] > 0;
-    if (expected && s.expected[e.key] != s.loaded[e.key] && loops.empty())
+    if (expected && s.expected[e.key] != s.loaded[e.key])
         say(Code::cute_barrier, e.place,
             fmt::format("`{}` expects {} bytes, and the copies bring {}", e.key, s.expected[e.key], s.loaded[e.key]),
             "expect the bytes of all boxes that arrive on the barrier");
@@ -259,10 +289,14 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
             }
             break;
         case Event::Kind::read: read(e, s); break;
+        case Event::Kind::product_read: product_read(e, s); break;
+        case Event::Kind::leave: may_leave_ |= divergent; break;
         case Event::Kind::sync:
+            left_ |= may_leave_;
+            if (e.constant) s.brought.clear();  // a pipeline's wait, perhaps
             if (divergent && !e.constant)
-                say(Code::cute_divergent, e.place, "a barrier of the whole block in a branch that some threads do not take",
-                    "move it out of the branch");
+                say(Code::cute_divergent, e.place,
+                    "a barrier of the whole block in a branch, or a turn of a loop, that some threads do not take", "move it out of there");
             for (auto& [key, list] : s.buffers) {
                 for (Buffer& b : list) {
                     b.was_read = false;
@@ -356,6 +390,13 @@ void check_order(Evaluator& evaluator, DiagnosticSink& sink, Report& report) {
         const std::size_t close = evaluator.matching(open);
         const auto body = read_events(evaluator, report, open + 1, close);
         Walker(sink, report).kernel(body, name, t[i].span);
+        bool copies = false;
+        for (std::size_t j = open; j + 1 < close; ++j) {
+            copies |= t[j].text == "copy" && t[j + 1].is("(");
+            if (t[j].text == "extern" && t[j + 1].text == "__shared__")
+                report.not_analysed.push_back({"extern __shared__", t[j].span, "whether its tensors lie over one another is not compared"});
+        }
+        if (copies) report.not_analysed.push_back({"copy", t[i].span, "that both sides have as many elements is not compared"});
         i = close;
     }
 }
