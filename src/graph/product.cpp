@@ -190,7 +190,9 @@ private:
             load("b", b_, "j", bn_, k);
         };
         constexpr std::int64_t kRounds = 16;
-        if (steps > kRounds && steps % kRounds == 0 && type() == "f32") {
+        // Tiles that are all full: with others this form is not seen to be the sum.
+        const bool full = g_.size.at(m_) % bm_ == 0 && g_.size.at(n_) % bn_ == 0 && depth_ % bk_ == 0;
+        if (full && steps > kRounds && steps % kRounds == 0 && type() == "f32") {
             // The matrix unit does not round sums to nearest: of a long one, parts are added up outside it. What the next round multiplies
             // is on its way during this one.
             w_.open(fmt::format("for c in tw.range({}):", steps / kRounds));
