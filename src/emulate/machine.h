@@ -420,6 +420,7 @@ private:
     std::map<const ir::CpAsync*, const FragmentTable*> copy_table_;
     std::vector<int> barrier_base_;  // first slot number of each array
     int slots_ = 0;
+    bool refills_ = false;  // ordinary loads read what the copy engine writes
     int granule_ = 2;
     int cluster_size_ = 1;
     std::int64_t grid_[3] = {1, 1, 1};
@@ -479,6 +480,10 @@ private:
     int actor_wgmma(int warp) const { return 3 * static_cast<int>(warps_.size()) + warp; }
     int actor_slot(int block, int slot) const { return 4 * static_cast<int>(warps_.size()) + block * slots_ + slot; }
 };
+
+// What a conflict in shared memory is, in words.
+std::string message_of(Conflict conflict);
+FaultCause cause_of(Conflict conflict);
 
 // Factors of a matrix product, decoded once; and one instruction's sum of products onto an f32 accumulator, as the hardware
 // cuts and rounds it (target/tensor_core.h). Types without such a rule: exact sum, rounded once.

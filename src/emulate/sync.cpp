@@ -1,4 +1,5 @@
 // Barriers: mbarriers, named barriers, the block barrier.
+#include <algorithm>
 #include <utility>
 
 #include "base/index.h"
@@ -104,6 +105,7 @@ Knowledge Machine::without_ordinary(Knowledge k) const {
         if (n < k.order.size()) k.order[n] = n < warps ? std::min(k.order[n], 1u) : 0;
         if (n < k.fenced.size()) k.fenced[n] = 0;
     }
+    std::fill(k.read.begin(), k.read.end(), 0);
     return k;
 }
 
