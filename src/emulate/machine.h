@@ -157,6 +157,7 @@ struct Warp {
     std::uint32_t epoch = 0;             // warp-level barriers passed
     std::uint32_t lanes_clock = 0;  // own clock up to which each lane knows what the others did: when the last of them was passed, or an
                                     // arrival of all lanes came back through an mbarrier
+    std::uint32_t lanes_read = 0;   // the same of its fenced reads (Knowledge::read)
     bool touched_shared = false;    // ordinary shared accesses since then
     std::uint32_t own_copies = 0;   // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;

@@ -81,6 +81,7 @@ TEST(Refills, ABufferThatIsFilledOnceNeedsNone) {
     auto put = [&](const std::string& from, const std::string& to) {
         for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from)) text.replace(at, from.size(), to);
     };
+    put(", swizzle=32", "");  // one box
     put("        for c in tw.range(tw.cdiv(N, 64)):\n", "        for c in (0,):\n");
     EXPECT_EQ(after_the_step(text).second, 0);
 }
