@@ -263,7 +263,8 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
             changed = true;
         }
     }
-    if (constant != identity(op)) flat.push_back(number(constant));
+    const bool decided = std::any_of(flat.begin(), flat.end(), [&](Value v) { return beyond(op, v, constant); });
+    if (constant != identity(op) && !decided) flat.push_back(number(constant));
     if (flat.empty()) return number(constant);
     if (flat.size() == 1) return flat[0];
     ValueNode n;
@@ -530,6 +531,15 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             Poly a = lo, b = hi;
             if (!clip(inside, a, b)) continue;
             return where(gather(outside), reduce(op, x, a, b, kept), id);
+        }
+        // A fill that no element is below (0 in a maximum of magnitudes) is one more element: of a range that is not empty, a constant.
+        for (std::size_t side = 0; side < 2 && (op == "max" || op == "min"); ++side) {
+            const Value kept = n.args[side], fill = n.args[1 - side];
+            if (node(fill).kind != Kind::number || !beyond(op, kept, node(fill).number)) continue;
+            sort_parts(side == 0 ? n.condition : negated(n.condition));
+            Poly a = lo, b = hi;
+            if (!clip(inside, a, b) || !prover_.holds(less(lo, hi))) continue;
+            return where(gather(outside), extreme(op, {reduce(op, x, a, b, kept), fill}), fill);
         }
         sort_parts(n.condition);
         if (!inside.empty() && !outside.empty()) {  // the part that does not depend on the variable comes out
