@@ -10,6 +10,7 @@
 //   elect      runs of single-thread statements are put under Elect
 //   arena      byte offsets of buffers and barriers
 //   prologue   barrier initialisation, register redistribution, cluster synchronisation at both ends
+//   counters   slots and phases that are advanced by hand become counters
 //   scopes     whose accesses arrivals and waits order, and fences beside relaxed ones
 //   refills    a proxy fence after ordinary reads of what the copy engine writes again; statements get their numbers
 //

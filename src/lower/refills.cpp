@@ -1,4 +1,4 @@
-// Step 12, refills: a proxy fence between ordinary reads of shared memory and the barrier after which the copy engine writes there again.
+// Step 13, refills: a proxy fence between ordinary reads of shared memory and the barrier after which the copy engine writes there again.
 //
 // Loads of the generic proxy are in no order with writes of the asynchronous one without such a fence, whatever barriers stand between:
 // on an H200 a load whose registers nobody had used yet came back with the next round's bytes (docs/trusted-base.md).

@@ -15,6 +15,7 @@ void lower_wgmma(Draft& draft, const Context& context);
 void elect_threads(Draft& draft, const Context& context);
 void place_arena(Draft& draft, const Context& context);
 void add_prologue(Draft& draft, const Context& context);
+void count_slots(Draft& draft, const Context& context);
 void choose_scopes(Draft& draft, const Context& context);
 void fence_refills(Draft& draft, const Context& context);
 

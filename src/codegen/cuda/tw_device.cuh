@@ -412,6 +412,41 @@ TW_DEVICE void tma_store_4d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c
                "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
+TW_DEVICE void tma_store_1d_hint(const TensorMap* map, u32 src, i32 c0, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2}], [%1], %3;" ::"l"(map),
+      "r"(src), "r"(c0), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_store_3d_hint(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2,%3,%4}], [%1], %5;" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_store_4d_hint(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2,%3,%4,%5}], [%1], %6;" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_store_5d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group "
+      "[%0, {%2,%3,%4,%5,%6}], [%1];" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+TW_DEVICE void tma_store_5d_hint(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2,%3,%4,%5,%6}], [%1], %7;" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "l"(hint)
+      : "memory");
+}
 // Adds the box to what lies there, element by element, each addition atomic. Completes like a store.
 TW_DEVICE void tma_reduce_add_1d(const TensorMap* map, u32 src, i32 c0) {
   asm volatile("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%0, {%2}], [%1];" ::"l"(map), "r"(src),
@@ -432,6 +467,13 @@ TW_DEVICE void tma_reduce_add_4d(const TensorMap* map, u32 src, i32 c0, i32 c1, 
   asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%0, {%2,%3,%4,%5}], [%1];" ::"l"(map), "r"(src),
                "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
+}
+TW_DEVICE void tma_reduce_add_5d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group "
+      "[%0, {%2,%3,%4,%5,%6}], [%1];" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
 }
 // Untyped bulk copies: bytes and both addresses are multiples of 16.
 TW_DEVICE void bulk_load(u32 dst, const void* src, u32 bytes, u32 bar) {
