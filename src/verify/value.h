@@ -181,8 +181,6 @@ private:
     target::DType type_of(const ir::Term& t) const;
     unsigned signs(const Poly& p);
     unsigned find_signs(const ValueNode& n);
-    // Is v a number everywhere, and never below c (op "max") or above it ("min")? By signs alone.
-    bool beyond(const std::string& op, Value v, const Coefficient& c);
     Value function(const std::string& name, std::vector<Value> args);
     void raise(Value v, const Coefficient& p, std::map<Value, Coefficient>& factors);
     void raise_parts(const ValueNode& n, const Coefficient& p, std::map<Value, Coefficient>& factors);

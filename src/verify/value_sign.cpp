@@ -124,12 +124,6 @@ unsigned Values::find_signs(const ValueNode& n) {
     }
 }
 
-bool Values::beyond(const std::string& op, Value v, const Coefficient& c) {
-    const bool max = op == "max";
-    if (max ? c.positive() : c.negative()) return false;
-    return !(signs(v) & (max ? negative_sign : positive_sign)) && !undefined_part(v);
-}
-
 bool Values::nonzero(Value v) { return !(signs(v) & zero_sign); }
 
 // Is there a real number that it is, whatever the data? What is not may not be taken away: x + log(y) - log(y) is no number where y is
