@@ -33,6 +33,10 @@ CASES = [
     ("layernorm bf16 8192x4096", "layernorm_sm90", "layernorm", {"M": 8192, "N": 4096}, None),
     ("rmsnorm bf16 8192x4096", "rmsnorm_sm90", "rmsnorm", {"M": 8192, "N": 4096}, None),
     ("row_sum bf16 8192x4096", "reductions_sm90", "row_sum", {"M": 8192, "N": 4096}, None),
+    ("row_max bf16 8192x4096", "reductions_sm90", "row_max", {"M": 8192, "N": 4096}, None),
+    ("softmax bf16 2048x32768, clusters", "softmax_sm90", "softmax", {"M": 2048, "N": 32768}, None),
+    ("layernorm bf16 2048x32768, clusters", "layernorm_sm90", "layernorm", {"M": 2048, "N": 32768}, None),
+    ("cumsum bf16 8192x2048", "cumsum_sm90", "cumsum", {"M": 8192, "N": 2048}, {"M": 37, "N": 1000}),
     ("softmax f32 8192x1024 (sm_80)", "softmax", "softmax", {"M": 8192, "N": 1024}, {"M": 37, "N": 1000}),
     ("gemm bf16 4096^3 (sm_80)", "gemm_sm80", "gemm", {"M": 4096, "N": 4096, "K": 4096}, {"M": 200, "N": 264, "K": 136}),
     ("gemm bf16 4096^3", "gemm_sm90", "gemm", {"M": 4096, "N": 4096, "K": 4096}, {"M": 200, "N": 264, "K": 136}),
@@ -61,6 +65,10 @@ def reference(kernel, tensors, scalars):
         return F.gelu(x, approximate="tanh")
     if kernel == "softmax":
         return x.softmax(-1)
+    if kernel == "cumsum":
+        return x.cumsum(-1)
+    if kernel == "row_max":
+        return x.amax(-1)
     if kernel == "row_sum":
         return x.sum(-1)
     if kernel in ("layernorm", "rmsnorm"):

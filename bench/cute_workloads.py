@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """KernelBench's matrix products and activations as CuTe kernels from the loop, against torch eager.
 
-    python3 bench/cute_workloads.py run PROGRAM --out FOLDER [--tasks NAMES] [--steps 5] [--seconds 60] [--jobs 6]
+    python3 bench/cute_workloads.py run PROGRAM --out FOLDER [--tasks NAMES] [--steps 5] [--seconds 60] [--jobs 6] [--json FILE]
     python3 bench/cute_workloads.py table FOLDER --json bench/results/h200/cute_workloads.json
 
 `run` optimises the tasks of tasks/cute (language = "cute") with the built-in proposer, each with an empty memory; compilers work side by side, what is timed has the GPU for itself. A run tests its best kernel with fresh
@@ -13,9 +13,11 @@ import json
 import math
 import pathlib
 import subprocess
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+WRITING = threading.Lock()
 
 
 def tasks_of(o):
@@ -38,7 +40,9 @@ def optimise(o, task):
     for leftover in (f"{task.stem}.html",):
         (out / leftover).unlink(missing_ok=True)
     row = row_of(out / f"{task.stem}.json", task.stem)
-    print(f"{task.stem:32} {time.monotonic() - began:5.0f} s  {line_of(row)}", flush=True)
+    with WRITING:
+        print(f"{task.stem:32} {time.monotonic() - began:5.0f} s  {line_of(row)}", flush=True)
+        write(o, [row_of(out / f"{t.stem}.json", t.stem) for t in tasks_of(o)])  # after every task: a run that is cut short has said what it found
 
 
 def row_of(path, name):
@@ -73,8 +77,7 @@ def line_of(row):
     return f"{row['status']:13} {row.get('candidates', 0):2} candidates, {row.get('accepted', 0)} accepted  {ratio}"
 
 
-def table(o):
-    rows = [row_of(pathlib.Path(o.out) / f"{t.stem}.json", t.stem) for t in tasks_of(o)]
+def summary_of(rows):
     groups = {"activations": [r for r in rows if int(r["case"].split("_")[1]) >= 19], "matrix products": [r for r in rows if int(r["case"].split("_")[1]) < 19]}
     summary = {}
     for name, group in groups.items():
@@ -84,11 +87,20 @@ def table(o):
         summary[name] = {"cases": len(group), "right": sum(r["status"] == "right" for r in group), "measured": len(ratios)}
         if ratios:
             summary[name].update(geomean=math.exp(sum(map(math.log, ratios)) / len(ratios)), worst=min(ratios))
+    return summary
+
+
+def write(o, rows):
+    if o.json:
+        pathlib.Path(o.json).write_text(json.dumps({"suite": "cute workloads", "peer": "torch eager, f32 without tf32", "summary": summary_of(rows), "cases": rows}, indent=1) + "\n")
+
+
+def table(o):
+    rows = [row_of(pathlib.Path(o.out) / f"{t.stem}.json", t.stem) for t in tasks_of(o)]
     for r in rows:
         print(f"{r['case']:32} {line_of(r)}")
-    print(json.dumps(summary))
-    if o.json:
-        pathlib.Path(o.json).write_text(json.dumps({"suite": "cute workloads", "peer": "torch eager, f32 without tf32", "summary": summary, "cases": rows}, indent=1) + "\n")
+    print(json.dumps(summary_of(rows)))
+    write(o, rows)
 
 
 def main():

@@ -1,8 +1,7 @@
 """GEMM for Hopper in clusters of two blocks along M: each block fetches half of the B tile and multicasts it to both."""
 import tilewright as tw
+from gemm_parts import K, M, N, finish, multiply, operands, put_tile
 from tilewright import bf16, f32
-
-M, N, K = tw.sizes("M N K")
 
 
 @tw.kernel(target="sm_90a", name="gemm_cluster", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", cluster=(2, 1, 1))
@@ -21,10 +20,8 @@ def gemm_cluster(
     tw.assume(N % 8 == 0)
     HM = BM // 2
     HB = BN // 2
-    sA = tw.shared(bf16, (STAGES, BM, BK), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
+    sA, sB, ring = operands(bf16, STAGES, BM, BN, BK)
     sC = tw.shared(bf16, (2, 2, HM, 64), swizzle=128)  # two buffers for each consumer
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         rank = tw.cluster_rank()
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
@@ -38,19 +35,7 @@ def gemm_cluster(
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
             acc = tw.zeros(f32, (HM, BN))
-            for kt in tw.range(tw.cdiv(K, BK)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * HM : (w + 1) * HM, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            for j in tw.unroll(BN // 64):
-                tw.tma_store_wait(1, read=True)  # the store before last has read this buffer
-                done.sync()
-                tw.store(sC[w, j % 2], acc[:, j * 64 : j * 64 + 64].to(bf16))
-                tw.fence_async()
-                done.sync()
-                tw.tma_store(C[bm * BM + w * HM, bn * BN + j * 64], sC[w, j % 2])
-                tw.tma_store_commit()
+            multiply(ring, acc, sA, sB, w, HM, BK)
+            finish(ring)
+            put_tile(C, sC[w], done, acc, bm, bn, w, BM, HM, BN, bf16)
         tw.tma_store_wait(0)

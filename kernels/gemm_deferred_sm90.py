@@ -5,9 +5,9 @@ stored before the next one begins.
 A letter for A, then one for B. A: t is A[m, k], n is A[k, m]. B: n is B[n, k], t is B[k, n].
 """
 import tilewright as tw
+from gemm_parts import K, M, N, finish, put
 from tilewright import bf16, f16, f32
 
-M, N, K = tw.sizes("M N K")
 DEPENDENT, T, WAY = tw.parameters("DEPENDENT T WAY")
 
 # How the operands are stored: how `computes` names their elements, and whether they are contiguous along k.
@@ -44,18 +44,6 @@ def multiply(acc, sA, sB, w, zero, A_K_LAST, B_K_LAST):
         tw.wgmma(acc, sA[:, w * 64 : (w + 1) * 64].T, sB.T, zero=zero)
     else:
         tw.wgmma(acc, sA[:, w * 64 : (w + 1) * 64].T, sB, zero=zero)
-
-
-@tw.inline
-def put(C, sC, done, x, row, column):
-    """Stores a 64 x 64 chunk through a staging buffer whose store before last has been read."""
-    tw.tma_store_wait(1, read=True)
-    done.sync()
-    tw.store(sC, x)
-    tw.fence_async()
-    done.sync()
-    tw.tma_store(C[row, column], sC)
-    tw.tma_store_commit()
 
 
 @tw.inline
@@ -98,8 +86,7 @@ def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
                 multiply(acc, sA[slot], sB[slot], w, False, A_K_LAST, B_K_LAST)
                 tw.wgmma_wait(1)
                 ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
+            finish(ring)
             held = acc.to(T)
             row = bm * 128 + w * 64
             column = bn * BN
@@ -128,8 +115,7 @@ def stored(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
                 multiply(acc, sA[slot], sB[slot], w, False, A_K_LAST, B_K_LAST)
                 tw.wgmma_wait(1)
                 ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
+            finish(ring)
             for j in tw.unroll(BN // 64):
                 put(C, sC[w, j % 2], done, acc[:, j * 64 : j * 64 + 64].to(T), bm * 128 + w * 64, bn * BN + j * 64)
         tw.tma_store_wait(0)

@@ -4,9 +4,8 @@ A row is first scaled by a power of two so that its largest element lies between
 of its row are kept, and what is lost of the others is 2^-40 of that largest one. Products of 32 steps of k are added in the matrix unit and then to f32 registers, to nearest.
 """
 import tilewright as tw
+from gemm_parts import K, M, N, hand_over
 from tilewright import f16, f32
-
-M, N, K = tw.sizes("M N K")
 
 
 @tw.kernel(
@@ -118,10 +117,7 @@ def multiply_splits(
                 done.sync()
                 tw.store(sC[w, 0:64, :], upper[:, j * 32 : j * 32 + 32] * of_upper[:, None] * columns[None, :])
                 tw.store(sC[w, 64:128, :], lower[:, j * 32 : j * 32 + 32] * of_lower[:, None] * columns[None, :])
-                tw.fence_async()
-                done.sync()
-                tw.tma_store(C[row, column], sC[w])
-                tw.tma_store_commit()
+                hand_over(C, sC[w], done, row, column)
         tw.tma_store_wait(0)
 
 

@@ -4,31 +4,11 @@ The matrix unit adds products of fp8 in 13 bits. gemm_fp8_fast and gemm_fp8_rows
 every 128 steps of k: a partial sum has registers of its own, so a consumer has 128 rows in two halves, and one half's sum is added while the other consumer multiplies.
 """
 import tilewright as tw
+from gemm_parts import K, M, N, finish, hand_over, multiply, operands, produce, put
 from tilewright import bf16, e4m3, f32
 
-M, N, K, NB, KB = tw.sizes("M N K NB KB")
+NB, KB = tw.sizes("NB KB")
 DEPENDENT = tw.parameters("DEPENDENT")
-
-
-@tw.inline
-def produce(ring, sA, sB, A, B, BM, BN, GROUP):
-    for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
-        for kt in tw.range(tw.cdiv(K, 128)):
-            slot = ring.acquire()
-            tw.tma_load(sA[slot], A[bm * BM, kt * 128], on=ring.full(slot))
-            tw.tma_load(sB[slot], B[bn * BN, kt * 128], on=ring.full(slot))
-
-
-@tw.inline
-def put(C, sC, done, x, row, column):
-    """Stores a 64 x 64 chunk through a staging buffer whose store before last has been read."""
-    tw.tma_store_wait(1, read=True)
-    done.sync()
-    tw.store(sC, x)
-    tw.fence_async()
-    done.sync()
-    tw.tma_store(C[row, column], sC)
-    tw.tma_store_commit()
 
 
 @tw.inline
@@ -38,7 +18,7 @@ def start_tensor(sa, sb, row):
 
 
 @tw.inline
-def finish_tensor(x, scale, sb, column, WIDE):
+def scaled_tensor(x, scale, sb, column, WIDE):
     return x * scale
 
 
@@ -48,7 +28,7 @@ def start_rows(sa, sb, row):
 
 
 @tw.inline
-def finish_rows(x, rows, sb, column, WIDE):
+def scaled_rows(x, rows, sb, column, WIDE):
     columns = tw.load(sb[column : column + WIDE], fill=0.0)
     return x * rows[:, None] * columns[None, :]
 
@@ -56,10 +36,8 @@ def finish_rows(x, rows, sb, column, WIDE):
 @tw.inline
 def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
     """128 x BN tiles; a consumer has 64 rows. `start` gives the scales of rows or of the tensors; those of columns (ROWS) come after the tile's last k block."""
-    sA = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
-    sB = tw.shared(e4m3, (STAGES, BN, 128), swizzle=128)
+    sA, sB, ring = operands(e4m3, STAGES, 128, BN, 128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
     if ROWS:
         sS = tw.shared(f32, (BN,))
         columns = tw.pipeline(1, consumers=2)
@@ -90,13 +68,8 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
                         ring.release(keep=1)
                     if holds == 1:
                         put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-                for kt in tw.range(BN // 64, tw.cdiv(K, 128)):
-                    slot = ring.wait()
-                    tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                    tw.wgmma_wait(1)
-                    ring.release(keep=1)
-                tw.wgmma_wait(0)
-                ring.release()
+                multiply(ring, acc, sA, sB, w, 64, 128, BN // 64)
+                finish(ring)
                 if ROWS:
                     columns.wait()
                     held = (acc * scale[:, None] * tw.load(sS)[None, :]).to(bf16)
@@ -114,13 +87,8 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
             for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
                 scale = start(sa, sb, bm * 128 + w * 64)
                 acc = tw.zeros(f32, (64, BN))
-                for kt in tw.range(tw.cdiv(K, 128)):
-                    slot = ring.wait()
-                    tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                    tw.wgmma_wait(1)
-                    ring.release(keep=1)
-                tw.wgmma_wait(0)
-                ring.release()
+                multiply(ring, acc, sA, sB, w, 64, 128)
+                finish(ring)
                 if ROWS:
                     columns.wait()
                     acc = acc * scale[:, None] * tw.load(sS)[None, :]
@@ -133,67 +101,51 @@ def unpromoted(A, B, sa, sb, C, start, DEFERRED, BN, STAGES, GROUP, ROWS):
         tw.tma_store_wait(0)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="gemm_fp8_fast",
-    computes="C[m, n] = bf16(sa * sb * sum(k, bf16(A[m, k]) * bf16(B[n, k])))",
-    dependent_launch=DEPENDENT,
-)
-def gemm_fp8_fast(
-    A: tw.Tensor(e4m3, M, K),
-    B: tw.Tensor(e4m3, N, K),
-    sa: tw.Tensor(f32),
-    sb: tw.Tensor(f32),
-    C: tw.Tensor(bf16, M, N),
-    DEFERRED: tw.each(1, 0),  # a tile is stored after the next one's first k blocks, where there are as many as chunks of columns
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
+@tw.signature(target="sm_90a", dependent_launch=DEPENDENT)
+def scaled_tensors(
+    A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), sa: tw.Tensor(f32), sb: tw.Tensor(f32), C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4, GROUP: tw.const(1, 4, 8, 16) = 8, DEPENDENT: tw.const(0, 1) = 0,
 ):
-    """Sums stay in the matrix unit, in 13 bits: what `use_fast_accum=True` asks of the libraries."""
+    """One scale for each tensor."""
     tw.assume(K % 16 == 0)
     tw.assume(N % 8 == 0)
+
+
+@tw.signature(target="sm_90a", dependent_launch=DEPENDENT)
+def scaled_both_rows(
+    A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), sa: tw.Tensor(f32, M), sb: tw.Tensor(f32, N), C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4, GROUP: tw.const(1, 4, 8, 16) = 8, DEPENDENT: tw.const(0, 1) = 0,
+):
+    """A scale for each row of A and each row of B."""
+    tw.assume(K % 16 == 0)
+    tw.assume(N % 8 == 0)
+
+
+# DEFERRED: a tile is stored after the next one's first k blocks, where there are as many as chunks of columns.
+
+@tw.kernel(scaled_tensors, name="gemm_fp8_fast", computes="C[m, n] = bf16(sa * sb * sum(k, bf16(A[m, k]) * bf16(B[n, k])))")
+def gemm_fp8_fast(A, B, sa, sb, C, DEFERRED: tw.each(1, 0), STAGES, GROUP, DEPENDENT, BN: tw.const(128, 256) = 256):
+    """Sums stay in the matrix unit, in 13 bits: what `use_fast_accum=True` asks of the libraries."""
     if DEFERRED:
         tw.assume(K > (BN // 64 - 1) * 128)
     unpromoted(A, B, sa, sb, C, start_tensor, DEFERRED, BN, STAGES, GROUP, 0)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="gemm_fp8_rows_fast",
-    computes="C[m, n] = bf16(sa[m] * sb[n] * sum(k, bf16(A[m, k]) * bf16(B[n, k])))",
-    dependent_launch=DEPENDENT,
-)
-def gemm_fp8_rows_fast(
-    A: tw.Tensor(e4m3, M, K),
-    B: tw.Tensor(e4m3, N, K),
-    sa: tw.Tensor(f32, M),
-    sb: tw.Tensor(f32, N),
-    C: tw.Tensor(bf16, M, N),
-    DEFERRED: tw.each(1, 0),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
-):
+@tw.kernel(scaled_both_rows, name="gemm_fp8_rows_fast", computes="C[m, n] = bf16(sa[m] * sb[n] * sum(k, bf16(A[m, k]) * bf16(B[n, k])))")
+def gemm_fp8_rows_fast(A, B, sa, sb, C, DEFERRED: tw.each(1, 0), STAGES, GROUP, DEPENDENT, BN: tw.const(128, 256) = 256):
     """The same with a scale for each row of A and each row of B."""
-    tw.assume(K % 16 == 0)
-    tw.assume(N % 8 == 0)
     if DEFERRED:
         tw.assume(K > (BN // 64 - 1) * 128)
     unpromoted(A, B, sa, sb, C, start_rows, DEFERRED, BN, STAGES, GROUP, 1)
 
 
 @tw.inline
-def promoted(A, B, sa, sb, C, start, finish, STAGES, GROUP):
-    """256 x 128 tiles; a consumer has 128 rows. `start` and `finish` apply the scales."""
-    sA = tw.shared(e4m3, (STAGES, 256, 128), swizzle=128)
-    sB = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
+def promoted(A, B, sa, sb, C, start, scaled, STAGES, GROUP):
+    """256 x 128 tiles; a consumer has 128 rows. `start` and `scaled` apply the scales."""
+    sA, sB, ring = operands(e4m3, STAGES, 256, 128, 128)
     sC = tw.shared(bf16, (2, 128, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        produce(ring, sA, sB, A, B, 256, 128, GROUP)
+        produce(ring, sA, sB, A, B, 256, 128, 128, GROUP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         part = tw.zeros(f32, (64, 128))
@@ -216,47 +168,22 @@ def promoted(A, B, sa, sb, C, start, finish, STAGES, GROUP):
                 column = bn * 128 + j * 64
                 tw.tma_store_wait(0, read=True)
                 done.sync()
-                tw.store(sC[w, 0:64, :], finish(upper[:, j * 64 : j * 64 + 64], of_upper, sb, column, 64).to(bf16))
-                tw.store(sC[w, 64:128, :], finish(lower[:, j * 64 : j * 64 + 64], of_lower, sb, column, 64).to(bf16))
-                tw.fence_async()
-                done.sync()
-                tw.tma_store(C[row, column], sC[w])
-                tw.tma_store_commit()
+                tw.store(sC[w, 0:64, :], scaled(upper[:, j * 64 : j * 64 + 64], of_upper, sb, column, 64).to(bf16))
+                tw.store(sC[w, 64:128, :], scaled(lower[:, j * 64 : j * 64 + 64], of_lower, sb, column, 64).to(bf16))
+                hand_over(C, sC[w], done, row, column)
         tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_fp8", computes="C[m, n] = bf16(sa * sb * sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
-def gemm_fp8(
-    A: tw.Tensor(e4m3, M, K),
-    B: tw.Tensor(e4m3, N, K),
-    sa: tw.Tensor(f32),
-    sb: tw.Tensor(f32),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
-):
+@tw.kernel(scaled_tensors, name="gemm_fp8", computes="C[m, n] = bf16(sa * sb * sum(k, f32(A[m, k]) * f32(B[n, k])))")
+def gemm_fp8(A, B, sa, sb, C, STAGES, GROUP, DEPENDENT):
     """One scale for each tensor."""
-    tw.assume(K % 16 == 0)
-    tw.assume(N % 8 == 0)
-    promoted(A, B, sa, sb, C, start_tensor, finish_tensor, STAGES, GROUP)
+    promoted(A, B, sa, sb, C, start_tensor, scaled_tensor, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_fp8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
-def gemm_fp8_rows(
-    A: tw.Tensor(e4m3, M, K),
-    B: tw.Tensor(e4m3, N, K),
-    sa: tw.Tensor(f32, M),
-    sb: tw.Tensor(f32, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
-):
+@tw.kernel(scaled_both_rows, name="gemm_fp8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * sum(k, f32(A[m, k]) * f32(B[n, k])))")
+def gemm_fp8_rows(A, B, sa, sb, C, STAGES, GROUP, DEPENDENT):
     """A scale for each row of A and each row of B."""
-    tw.assume(K % 16 == 0)
-    tw.assume(N % 8 == 0)
-    promoted(A, B, sa, sb, C, start_rows, finish_rows, STAGES, GROUP)
+    promoted(A, B, sa, sb, C, start_rows, scaled_rows, STAGES, GROUP)
 
 
 @tw.kernel(
@@ -281,12 +208,10 @@ def gemm_fp8_blocks(
     if COPIED:
         tw.assume(M % 4 == 0)
         tw.assume(KB % 4 == 0)
-    sA = tw.shared(e4m3, (STAGES, 256, 128), swizzle=128)
-    sB = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
+    sA, sB, ring = operands(e4m3, STAGES, 256, 128, 128)
     sC = tw.shared(bf16, (2, 128, 32), swizzle=64)
     sS = tw.shared(f32, (STAGES, 256))
     sT = tw.shared(f32, (STAGES, 32))
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, NB, 256, 1, group=GROUP):
             for kt in tw.range(KB):

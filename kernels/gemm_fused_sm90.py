@@ -1,8 +1,8 @@
 """GEMM with what follows it folded into the store: bias, activation, residual, scales, and a gated pair of products."""
 import tilewright as tw
+from gemm_parts import K, M, N, fill, finish, hand_over, multiply, operands, put
 from tilewright import bf16, f32
 
-M, N, K = tw.sizes("M N K")
 ACT = tw.parameters("ACT")
 
 
@@ -30,43 +30,6 @@ def same(x):
 GELU = tw.record(name="gelu_tanh", short="gelu", of=gelu_tanh)
 SILU = tw.record(name="silu", short="silu", of=silu)
 RELU = tw.record(name="relu", short="relu", of=relu)
-
-
-@tw.inline
-def produce(ring, sA, sB, A, B, row, column):
-    """One tile's k blocks into the ring."""
-    for kt in tw.range(tw.cdiv(K, 64)):
-        slot = ring.acquire()
-        tw.tma_load(sA[slot], A[row, kt * 64], on=ring.full(slot))
-        tw.tma_load(sB[slot], B[column, kt * 64], on=ring.full(slot))
-
-
-@tw.inline
-def multiply(ring, acc, sA, sB, w, first):
-    """A tile's k blocks from the first-th on out of the ring. The last wgmma is still under way."""
-    for kt in tw.range(first, tw.cdiv(K, 64)):
-        slot = ring.wait()
-        tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-        tw.wgmma_wait(1)
-        ring.release(keep=1)
-
-
-@tw.inline
-def hand_over(C, sC, done, row, column):
-    """Hands a staged chunk to TMA."""
-    tw.fence_async()
-    done.sync()
-    tw.tma_store(C[row, column], sC)
-    tw.tma_store_commit()
-
-
-@tw.inline
-def put(C, sC, done, x, row, column):
-    """Stores a finished 64 x 64 chunk through a staging buffer whose store before last has been read."""
-    tw.tma_store_wait(1, read=True)
-    done.sync()
-    tw.store(sC, x)
-    hand_over(C, sC, done, row, column)
 
 
 # What follows the product: tensors of the caller's in `given`, values that a tile needs, and a chunk of 64 columns made of them.
@@ -159,13 +122,11 @@ RESIDUAL = tw.record(fetch=residuals, finish=with_residuals, early=residual_tile
 def deferred(A, B, C, after, given, STAGES, GROUP):
     """A finished tile waits in four chunks, and is stored while the first k blocks of the next one are multiplied."""
     SLOTS = 3 if after.ring and STAGES < 3 else STAGES  # the last k block and both halves of a residual are held at once
-    sA = tw.shared(bf16, (SLOTS, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (SLOTS, 256, 64), swizzle=128)
+    sA, sB, ring = operands(bf16, SLOTS, 128, 256, 64)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(SLOTS, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            fill(ring, sA, sB, A, B, bm * 128, bn * 256, 64)
             if after.ring:
                 for q in tw.unroll(2):
                     slot = ring.acquire()
@@ -187,7 +148,7 @@ def deferred(A, B, C, after, given, STAGES, GROUP):
                     ring.release(keep=1)
                 if holds == 1:
                     put(C, sC[w, j % 2], done, held[j], row, column + j * 64)
-            multiply(ring, acc, sA, sB, w, 4)
+            multiply(ring, acc, sA, sB, w, 64, 64, 4)
             row = bm * 128 + w * 64
             column = bn * 256
             e = after.fetch(given, row, column, ring, sB, w)
@@ -207,22 +168,19 @@ def deferred(A, B, C, after, given, STAGES, GROUP):
 @tw.inline
 def stored(A, B, C, after, given, BN, STAGES, GROUP):
     """A tile is stored before the next one begins."""
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sA, sB, ring = operands(bf16, STAGES, 128, BN, 64)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+            fill(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
             row = bm * 128 + w * 64
             acc = tw.zeros(f32, (64, BN))
             early = after.early(given, row, bn, BN)
-            multiply(ring, acc, sA, sB, w, 0)
-            tw.wgmma_wait(0)
-            ring.release()
+            multiply(ring, acc, sA, sB, w, 64, 64)
+            finish(ring)
             late = after.late(given, row, bn, BN)
             for j in tw.unroll(BN // 64):
                 column = bn * BN + j * 64
@@ -263,13 +221,11 @@ def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4)
     """After the product only the first of a tile's four chunks is finished, and waits in its staging buffer. The others wait as f32 in registers and are
     finished while the next tile's blocks are multiplied, 32 columns a block."""
     tw.assume(K > 448)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sA, sB, ring = operands(bf16, STAGES, 128, 256, 64)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=24, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            fill(ring, sA, sB, A, B, bm * 128, bn * 256, 64)
     with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         acc = tw.zeros(f32, (64, 256))
@@ -291,7 +247,7 @@ def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4)
                         put_left(sC[w, (j + 1) // 2 % 2], done, ACT.of(x[j - 1]).to(bf16))
                     else:
                         put_right(C, sC[w, j // 2 % 2], done, ACT.of(x[j - 1]).to(bf16), row, column + j * 32)
-            multiply(ring, acc, sA, sB, w, 7)
+            multiply(ring, acc, sA, sB, w, 64, 64, 7)
             row = bm * 128 + w * 64
             column = bn * 256
             b = ()
@@ -299,8 +255,7 @@ def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4)
                 b = b + (tw.load(bias[column + j * 32 : column + j * 32 + 32], fill=0.0),)
             tw.tma_store_wait(0, read=True)
             done.sync()
-            tw.wgmma_wait(0)
-            ring.release()
+            finish(ring)
             for j in tw.unroll(2):
                 tw.store(sC[w, 0, :, j * 32 : j * 32 + 32], ACT.of(acc[:, j * 32 : j * 32 + 32] + b[j].to(f32)[None, :]).to(bf16))
             for j in tw.unroll(6):
@@ -421,8 +376,7 @@ def gemm_gated(
                     tw.wgmma(up, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
                 tw.wgmma_wait(1)
                 ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
+            finish(ring)
             for j in tw.unroll(2):
                 y = silu(gate[:, j * 64 : j * 64 + 64]) * up[:, j * 64 : j * 64 + 64]
                 put(C, sC[w, j % 2], done, y.to(bf16), bm * 128 + w * 64, bn * 128 + j * 64)

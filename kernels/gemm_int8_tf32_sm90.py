@@ -1,26 +1,20 @@
 """GEMM for Hopper with outputs of 32 bits: int8 into i32, tf32 into f32; and int8 with scales of rows and columns, into bf16."""
 import tilewright as tw
+from gemm_parts import K, M, N, finish, hand_over, multiply, operands, produce
 from tilewright import bf16, f32, i8, i32, tf32
 
-M, N, K = tw.sizes("M N K")
 DEPENDENT = tw.parameters("DEPENDENT")
 
 
 @tw.inline
-def multiply(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
+def product(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
     """The ring and the roles of gemm_sm90.py; a k block has 128 bytes, a stored chunk 128 bytes of columns."""
     BK = 128 // T.bytes
     BC = 128 // OUT.bytes
-    sA = tw.shared(T, (STAGES, 128, BK), swizzle=128)
-    sB = tw.shared(T, (STAGES, BN, BK), swizzle=128)
+    sA, sB, ring = operands(T, STAGES, 128, BN, BK)
     sC = tw.shared(OUT, (2, 2, 64, BC), swizzle=128)  # two buffers for each consumer
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, BK)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * 128, kt * BK], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * BN, kt * BK], on=ring.full(slot))
+        produce(ring, sA, sB, A, B, 128, BN, BK, GROUP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
@@ -28,13 +22,8 @@ def multiply(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
             acc = tw.zeros(ACC, (64, BN))
             if SCALED:
                 rows = tw.load(sa[row : row + 64], fill=0.0)
-            for kt in tw.range(tw.cdiv(K, BK)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
+            multiply(ring, acc, sA, sB, w, 64, BK)
+            finish(ring)
             for j in tw.unroll(BN // BC):
                 column = bn * BN + j * BC
                 x = acc[:, j * BC : j * BC + BC]
@@ -44,10 +33,7 @@ def multiply(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
                 tw.tma_store_wait(1, read=True)  # the store before last has read this buffer
                 done.sync()
                 tw.store(sC[w, j % 2], x)
-                tw.fence_async()
-                done.sync()
-                tw.tma_store(C[row, column], sC[w, j % 2])
-                tw.tma_store_commit()
+                hand_over(C, sC[w, j % 2], done, row, column)
         tw.tma_store_wait(0)
 
 
@@ -63,7 +49,7 @@ def gemm_int8(
     """Exact sums, in 32 bits."""
     tw.assume(K % 16 == 0)
     tw.assume(N % 4 == 0)
-    multiply(A, B, C, 0, 0, i8, i32, i32, BN, STAGES, GROUP, 0)
+    product(A, B, C, 0, 0, i8, i32, i32, BN, STAGES, GROUP, 0)
 
 
 @tw.kernel(target="sm_90a", name="gemm_int8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * f32(sum(k, i32(A[m, k]) * i32(B[n, k]))))")
@@ -81,7 +67,7 @@ def gemm_int8_rows(
     tw.assume(K % 16 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K < 131072)  # no sum of products of 2^14 leaves 32 bits
-    multiply(A, B, C, sa, sb, i8, i32, bf16, BN, STAGES, GROUP, 1)
+    product(A, B, C, sa, sb, i8, i32, bf16, BN, STAGES, GROUP, 1)
 
 
 @tw.kernel(target="sm_90a", name="gemm_tf32", computes="C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k]))", dependent_launch=DEPENDENT)
@@ -97,16 +83,10 @@ def gemm_tf32(
     then added in f32, to nearest: 256 x 128 tiles, a consumer has 128 rows and one sum of 64 x 128 in the matrix unit at a time."""
     tw.assume(K % 4 == 0)
     tw.assume(N % 4 == 0)
-    sA = tw.shared(tf32, (DEPTH, 256, 32), swizzle=128)
-    sB = tw.shared(tf32, (DEPTH, 128, 32), swizzle=128)
+    sA, sB, ring = operands(tf32, DEPTH, 256, 128, 32)
     sC = tw.shared(f32, (2, 128, 32), swizzle=128)
-    ring = tw.pipeline(DEPTH, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 256, 128, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 32)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * 256, kt * 32], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * 128, kt * 32], on=ring.full(slot))
+        produce(ring, sA, sB, A, B, 256, 128, 32, GROUP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         part = tw.zeros(f32, (64, 128))
@@ -129,8 +109,5 @@ def gemm_tf32(
                 done.sync()
                 tw.store(sC[w, 0:64, :], upper[:, j * 32 : j * 32 + 32])
                 tw.store(sC[w, 64:128, :], lower[:, j * 32 : j * 32 + 32])
-                tw.fence_async()
-                done.sync()
-                tw.tma_store(C[row, column], sC[w])
-                tw.tma_store_commit()
+                hand_over(C, sC[w], done, row, column)
         tw.tma_store_wait(0)

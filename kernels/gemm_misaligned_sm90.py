@@ -1,9 +1,8 @@
 """GEMM for rows that TMA cannot address (any M, N, K): A and B are copied to rows that start on 128-byte lines. C is stored by TMA where it can address
 C's rows, else element by element."""
 import tilewright as tw
+from gemm_parts import K, M, N, finish, multiply, operands, produce
 from tilewright import bf16, f32
-
-M, N, K = tw.sizes("M N K")
 
 
 @tw.inline
@@ -35,30 +34,19 @@ def pad_rows(A, B, PA, PB, ROWS: tw.const(4, 8, 16) = 8):
 
 
 @tw.inline
-def multiply(A, B, C, C_BY_TMA, BM, BN, STAGES, GROUP):
+def product(A, B, C, C_BY_TMA, BM, BN, STAGES, GROUP):
     """64 columns at a time go through shared memory: to TMA, or so that a warp stores neighbouring elements of a row."""
     HM = BM // 2
-    sA = tw.shared(bf16, (STAGES, BM, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sA, sB, ring = operands(bf16, STAGES, BM, BN, 64)
     sC = tw.shared(bf16, (2, HM, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * BM, kt * 64], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))
+        produce(ring, sA, sB, A, B, BM, BN, 64, GROUP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
             acc = tw.zeros(f32, (HM, BN))
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * HM : (w + 1) * HM, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
+            multiply(ring, acc, sA, sB, w, HM, 64)
+            finish(ring)
             for j in tw.unroll(BN // 64):
                 if C_BY_TMA:
                     tw.tma_store_wait(0, read=True)
@@ -85,13 +73,13 @@ def product_of_padded(A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1))
 def gemm_padded_to_aligned(A, B, C, BM: tw.const(128, 256) = 128, BN: tw.const(64, 128, 192, 256) = 192, STAGES: tw.const(2, 3, 4, 5, 6) = 5, GROUP: tw.const(1, 4, 8, 16) = 8):
     """TMA can address the rows of C."""
     tw.assume(N % 8 == 0)
-    multiply(A, B, C, True, BM, BN, STAGES, GROUP)
+    product(A, B, C, True, BM, BN, STAGES, GROUP)
 
 
 @tw.kernel(product_of_padded)
 def gemm_padded(A, B, C, BM: tw.const(128, 256) = 128, BN: tw.const(64, 128, 192, 256) = 192, STAGES: tw.const(2, 3, 4, 5, 6) = 5, GROUP: tw.const(1, 4, 8, 16) = 8):
     """C of any pitch."""
-    multiply(A, B, C, False, BM, BN, STAGES, GROUP)
+    product(A, B, C, False, BM, BN, STAGES, GROUP)
 
 
 @tw.program(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")

@@ -1,8 +1,7 @@
 """GEMM for small matrices: tiles of 64 x 128 with one consumer, so that a product of 1024 x 1024 already fills the machine."""
 import tilewright as tw
+from gemm_parts import K, M, N, finish, multiply, operands, produce, put_tile
 from tilewright import bf16, f32
-
-M, N, K = tw.sizes("M N K")
 
 
 @tw.kernel(target="sm_90a", name="gemm_small", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
@@ -18,33 +17,15 @@ def gemm_small(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert BN % 128 == 0, "an even number of 64-column chunks, so that the two store buffers alternate across tiles"
-    sA = tw.shared(bf16, (STAGES, 64, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sA, sB, ring = operands(bf16, STAGES, 64, BN, 64, CONSUMERS=1)
     sC = tw.shared(bf16, (2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES)
     with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 64, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * 64, kt * 64], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))
+        produce(ring, sA, sB, A, B, 64, BN, 64, GROUP)
     with tw.warpgroups(1, regs=232, name="consumer"):
         done = tw.named_barrier(1, 128)
         for bm, bn in tw.tiles(M, N, 64, BN, group=GROUP):
             acc = tw.zeros(f32, (64, BN))
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            for j in tw.unroll(BN // 64):
-                tw.tma_store_wait(1, read=True)
-                done.sync()
-                tw.store(sC[j % 2], acc[:, j * 64 : j * 64 + 64].to(bf16))
-                tw.fence_async()
-                done.sync()
-                tw.tma_store(C[bm * 64, bn * BN + j * 64], sC[j % 2])
-                tw.tma_store_commit()
+            multiply(ring, acc, sA, sB, 0, 64, 64)
+            finish(ring)
+            put_tile(C, sC, done, acc, bm, bn, 0, 64, 64, BN, bf16)
         tw.tma_store_wait(0)

@@ -1,8 +1,8 @@
 """GEMM with a long K and few tiles: the splits of K are computed side by side, then added."""
 import tilewright as tw
+from gemm_parts import K, M, N, finish, operands
 from tilewright import bf16, f32
 
-M, N, K = tw.sizes("M N K")
 SPLITS = 8
 
 
@@ -24,10 +24,8 @@ def split_products(
     """Split s takes the k blocks of 64 from s * chunk on."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sA, sB, ring = operands(bf16, STAGES, 128, BN, 64)
     sP = tw.shared(f32, (2, 2, 64, 32), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
     bm, bn, s = tw.grid(tw.cdiv(M, 128), tw.cdiv(N, BN), SPLITS)
     first = s * tw.cdiv(K, 64 * SPLITS)
     blocks = tw.min(tw.cdiv(K, 64 * SPLITS), tw.cdiv(K, 64) - first)
@@ -44,8 +42,7 @@ def split_products(
             tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
             tw.wgmma_wait(1)
             ring.release(keep=1)
-        tw.wgmma_wait(0)
-        ring.release()
+        finish(ring)
         for j in tw.unroll(BN // 32):
             tw.tma_store_wait(1, read=True)
             done.sync()

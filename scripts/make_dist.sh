@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make_dist.sh BUILD TO: a folder with the program, the library, kernels and every shared library they need beyond the C and
-# C++ run time; it works wherever it is copied.
+# C++ run time, and the headers that CuTe kernels include; it works wherever it is copied.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$1
@@ -19,6 +19,14 @@ for file in "$to/bin/tilewright" "$to/lib/libtilewright.so"; do
             cp -Lf "$path" "$to/lib/$name"
         fi
     done
+done
+
+# CuTe kernels are compiled against CUTLASS's headers: what they need of them lies where the program looks first.
+for packages in .deps/venv/lib/python3*/site-packages; do
+    if [ -f "$packages/cutlass_library/source/include/cute/tensor.hpp" ]; then
+        python3 scripts/cutlass_headers.py "$packages/cutlass_library/source/include" "$to/share/cutlass/include" >/dev/null
+        cp "$packages"/nvidia_cutlass-*.dist-info/licenses/LICENSE.txt "$to/share/cutlass/LICENSE.txt"
+    fi
 done
 "$to/bin/tilewright" --version
 du -sh "$to" | cut -f1

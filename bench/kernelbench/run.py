@@ -8,13 +8,16 @@ TASKS is KernelBench's own folder (level1/, level2/), fetched, never committed. 
 allclose 1e-4) and by ours: against fp64, relative to max(|x|, root mean square), on the task's inputs and on wide normal ones, the error is at most
 twice that of the framework's own result, or 2e-5. Where samples do not depend on one another (no batch norm), fp64 is computed for four of them.
 Dropout is judged with torch's own module made to use the numbers that ours draws. Times are medians of CUDA events with L2 flushed before each call,
-the contenders in turn. --compile-times FILE takes those of torch.compile from an earlier measurement on the same kind of machine. All kernels are
-compiled first, side by side. What was measured is kept: a second run goes on with the rest (--again measures anew).
+the contenders in turn. All kernels are compiled first, side by side, then all tasks are tested, then timed. --compile also times torch.compile: other
+processes compile for it while the tests run (inductor.py). --compile-times FILE takes what they did not reach from an earlier measurement on the same kind
+of machine, and says so. Every row is written when it is there: a second run goes on with the rest (--again measures anew).
 """
 import argparse
 import concurrent.futures
+import contextlib
 import gc
 import json
+import math
 import os
 import pathlib
 import re
@@ -30,6 +33,10 @@ sys.path.insert(0, str(ROOT / "python"))
 
 def number_of(path):
     return int(re.match(r"(\d+)_", path.name).group(1))
+
+
+def number_in(row):
+    return int(re.search(r"/(\d+)_", row["task"]).group(1))
 
 
 def load_task(path):
@@ -68,15 +75,20 @@ def relative(actual, exact):
     return float(error.nan_to_num(nan=float("inf")).max())
 
 
+@contextlib.contextmanager
 def shared_draws(plan):
-    """torch's dropout by the same numbers as ours: drawn uniformly, in the order of the calls."""
+    """torch's dropout by the same numbers as ours: drawn uniformly, in the order of the calls. Only for the gates: what is timed is torch's own."""
     import torch
-    if not any("random" in about for about in plan["inputs"]):
-        return
 
     def dropout(x, p=0.5, training=True, inplace=False):
         return torch.where(torch.rand(x.shape, device=x.device) < 1 - p, x / (1 - p), 0) if training else x
-    torch.nn.functional.dropout = dropout
+    own = torch.nn.functional.dropout
+    if any("random" in about for about in plan["inputs"]):
+        torch.nn.functional.dropout = dropout
+    try:
+        yield
+    finally:
+        torch.nn.functional.dropout = own
 
 
 def called(call, inputs, seed=7):
@@ -89,13 +101,14 @@ def called(call, inputs, seed=7):
 
 def official(model, ours, get_inputs, trials):
     import torch
-    for trial in range(trials):
-        inputs = inputs_of(get_inputs, 42 + trial)
+    torch.manual_seed(42)
+    for seed in [int(torch.randint(0, 2**32 - 1, (1,))) for _ in range(trials)]:  # as KernelBench draws them
+        inputs = inputs_of(get_inputs, seed)
         expected, actual = called(model, inputs), called(ours, inputs)
         if actual.shape != expected.shape or actual.dtype != expected.dtype:
             return f"{tuple(actual.shape)} of {actual.dtype}, not {tuple(expected.shape)} of {expected.dtype}"
         if not torch.allclose(actual, expected, atol=1e-4, rtol=1e-4):
-            return f"differs by up to {float((actual - expected).abs().max()):.3g} (seed {42 + trial})"
+            return f"differs by up to {float((actual - expected).abs().max()):.3g} (seed {seed})"
         del inputs, expected, actual
     return ""
 
@@ -161,38 +174,55 @@ def timed(contenders, inputs, budget):
     return [sorted(t)[len(t) // 2] for t in samples]
 
 
-def measure(path, folder, options):
-    import torch
+def empty_row(path, why=None):
     row = {"task": f"{path.parent.name}/{path.name}", "official": False, "ours": False, "proved": False, "ours_us": None, "eager_us": None, "compile_us": None, "rewrites": False}
+    return dict(row, why=why) if why else row
+
+
+def tested(path, folder, options):
+    """Both gates; no times."""
+    row = empty_row(path)
     report = json.loads((folder / "report.json").read_text())
     row["proved"] = report["proved"]
     row["kernels"] = len(report["kernels"])
     model, get_inputs = load_task(path)
     begin = time.time()
     ours = compiled_for(folder, model)
-    shared_draws(ours.plan)
-    row["load_s"] = round(time.time() - begin, 2)
-    why = official(model, ours, get_inputs, options.trials)
-    row["official"] = not why
-    if why:
-        row["why"] = why
-    figures, wrong = stricter(model, ours, get_inputs)
-    row["errors"], row["ours"] = figures, not wrong and not why
+    with shared_draws(ours.plan):
+        why = official(model, ours, get_inputs, options.trials)
+        row["official"], row["trials"] = not why, options.trials
+        if why:
+            row["why"] = why
+        row["errors"], wrong = stricter(model, ours, get_inputs)
+    row["ours"] = not wrong and not why
     if wrong:
         row["why_ours"] = wrong
-    torch.cuda.empty_cache()
+    row["test_s"] = round(time.time() - begin, 2)
+    return row
+
+
+def add_times(row, path, folder, options, compiled):
+    """Ours, eager and, where asked for, torch.compile's, in turn."""
+    import torch
+    model, get_inputs = load_task(path)
     inputs = inputs_of(get_inputs, 42)
-    contenders = [ours, model]
-    if options.compile:
+    contenders = [compiled_for(folder, model), model]
+    if compiled:
         contenders.append(torch.compile(model))
     times = timed(contenders, inputs, options.each)
     row["ours_us"], row["eager_us"] = times[:2]
-    if options.compile:
+    row.pop("compile_from", None)
+    if compiled:
         row["compile_us"] = times[2]
     elif options.compile_times:
         recorded = json.loads(options.compile_times.read_text()).get(f"L{path.parent.name[-1]}", {}).get(path.stem)
         if recorded and recorded.get("compile_ms"):
             row["compile_us"], row["compile_from"] = recorded["compile_ms"] * 1000, "an earlier measurement"
+
+
+def measure(path, folder, options):
+    row = tested(path, folder, options)
+    add_times(row, path, folder, options, options.compile)
     return row
 
 
@@ -210,14 +240,119 @@ def compile_all(folders, program):
     print(f"{len(folders)} tasks compiled in {time.time() - begin:.1f} s", flush=True)
 
 
+def mean_of(ratios):
+    return round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None
+
+
 def summary(rows, level):
-    import math
     right = [r for r in rows if r["official"] and r["ours"]]
-    proved = [r for r in right if r["proved"]]
-    ratios = [r["eager_us"] / r["ours_us"] for r in right if r["ours_us"] and r["eager_us"]]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0
-    return {"level": level, "measured": len(rows), "official": sum(r["official"] for r in rows), "right_by_both": len(right), "right_and_proved": len(proved),
-            "geomean_over_eager_of_right": round(mean, 3), "not_slower_than_eager": sum(x >= 1 for x in ratios)}
+    timed_rows = [r for r in right if r["ours_us"] and r["eager_us"]]
+    ratios = [r["eager_us"] / r["ours_us"] for r in timed_rows]
+    now = [r for r in timed_rows if r["compile_us"] and "compile_from" not in r]
+    return {"level": level, "tested": len(rows), "official": sum(r["official"] for r in rows), "right_by_both": len(right), "right_and_proved": sum(r["proved"] for r in right),
+            "timed": len(timed_rows), "geomean_over_eager_of_right": mean_of(ratios), "not_slower_than_eager": sum(x >= 1 for x in ratios),
+            "geomean_over_compile": mean_of([r["compile_us"] / r["ours_us"] for r in timed_rows if r["compile_us"]]),
+            "compile_measured_here": len(now), "geomean_over_compile_measured_here": mean_of([r["compile_us"] / r["ours_us"] for r in now])}
+
+
+class Run:
+    """All tasks that were asked for: tests first, while torch.compile works in other processes, then times. Every row is written as soon as it is there."""
+
+    def __init__(self, options):
+        self.options, self.begin, self.rows, self.tasks = options, time.time(), {}, []
+        named = set(filter(None, (options.only or "").split(",")))
+        for level in options.level or [1, 2]:
+            out = options.out / f"level{level}.json"
+            self.rows[level] = {} if options.again or not out.exists() else {r["task"]: r for r in json.loads(out.read_text())["tasks"]}
+            for path in sorted((options.tasks / f"level{level}").glob("*.py"), key=number_of):
+                if not named or named & {str(number_of(path)), f"L{level}", f"L{level}-{number_of(path)}"}:
+                    self.tasks.append((level, path, options.generated / f"L{level}-{number_of(path)}"))
+
+    def seconds(self):
+        return time.time() - self.begin
+
+    def keep(self, level, row, line=""):
+        import torch
+        self.rows[level][row["task"]] = row
+        ordered = sorted(self.rows[level].values(), key=number_in)
+        text = json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "summary": summary(ordered, level), "tasks": ordered}, indent=1) + "\n"
+        (self.options.out / f"level{level}.json").write_text(text)
+        if line:
+            print(f"{self.seconds():6.1f} s  L{level}-{number_in(row):<4} {line}", flush=True)
+
+    def guarded(self, work, level, path):
+        """The row that work gives; what it raises is the row's reason. None: no memory left beside the other processes."""
+        import torch
+        try:
+            return work()
+        except torch.OutOfMemoryError as error:
+            return None if self.warming() else dict(self.rows[level].get(f"{path.parent.name}/{path.name}") or empty_row(path), why=str(error)[:200])
+        except Exception as error:  # one task must not end the run
+            return dict(self.rows[level].get(f"{path.parent.name}/{path.name}") or empty_row(path), why="".join(traceback.format_exception_only(type(error), error)).strip()[:400])
+        finally:
+            gc.collect()
+            torch.cuda.empty_cache()
+            torch._dynamo.reset()
+
+    def warming(self):
+        return any(p.poll() is None for p in self.processes)
+
+    def test_all(self):
+        left = []
+        for level, path, folder in self.tasks:
+            key = f"{path.parent.name}/{path.name}"
+            if self.seconds() > self.options.seconds or "errors" in self.rows[level].get(key, {}):
+                continue
+            if not (folder / "plan.json").exists():
+                self.keep(level, empty_row(path, "not generated"), "not generated")
+                continue
+            row = self.guarded(lambda: tested(path, folder, self.options), level, path)
+            if row is None:
+                left.append((level, path, folder))
+            else:
+                self.keep(level, row, f"{'right' if row['official'] and row['ours'] else 'WRONG'} {'proved' if row['proved'] else '      '} {row.get('why', row.get('why_ours', ''))[:110]}")
+        return left
+
+    def time_all(self, compiled):
+        import inductor
+        for level, path, folder in self.tasks:
+            row = self.rows[level].get(f"{path.parent.name}/{path.name}")
+            if not row or "errors" not in row or self.seconds() > self.options.seconds:
+                continue
+            if inductor.done(self.options.state, path) if compiled else row["ours_us"]:
+                continue
+
+            def work():
+                add_times(row, path, folder, self.options, compiled)
+                return row
+            row = self.guarded(work, level, path)
+            ratio = f"{row['eager_us'] / row['ours_us']:6.2f}x eager" if row["ours_us"] else "-"
+            against = f"{row['compile_us'] / row['ours_us']:6.2f}x compile{'' if 'compile_from' not in row else ' (recorded)'}" if row["ours_us"] and row["compile_us"] else ""
+            self.keep(level, row, f"{ratio} {against} {row['ours_us'] or 0:9.0f} us {row.get('why', '')[:80]}")
+
+    def go(self):
+        import inductor
+        options = self.options
+        options.out.mkdir(parents=True, exist_ok=True)
+        self.processes = inductor.workers(options.workers, options.state, [path for _, path, _ in self.tasks]) if options.compile else []
+        try:
+            if options.program:
+                compile_all([f for _, _, f in self.tasks if (f / "kernels.py").exists()], options.program)
+            left = self.test_all()
+            while self.warming() and self.seconds() < options.compile_seconds:
+                time.sleep(0.5)
+        finally:
+            for p in self.processes:
+                p.kill()
+                p.wait()
+        print(f"{self.seconds():6.1f} s  tests done, {len(left)} again; torch.compile compiled {sum(not inductor.done(options.state, p) for _, p, _ in self.tasks) if options.compile else 0}", flush=True)
+        if left:
+            self.test_all()
+        self.time_all(False)
+        if options.compile:  # again, with torch.compile's beside the two others, as far as the time goes
+            self.time_all(True)
+        for level, rows in self.rows.items():
+            print(json.dumps(summary(list(rows.values()), level)), flush=True)
 
 
 def main():
@@ -225,53 +360,19 @@ def main():
     parser.add_argument("tasks", type=pathlib.Path)
     parser.add_argument("generated", type=pathlib.Path)
     parser.add_argument("--level", type=int, action="append")
-    parser.add_argument("--only", help="numbers of tasks, with commas between")
+    parser.add_argument("--only", help="tasks with commas between: 3 (of each level), L2-3, or L2 (the whole level)")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--seconds", type=float, default=240, help="of the whole run")
     parser.add_argument("--each", type=float, default=0.4, help="seconds of timing for one task")
-    parser.add_argument("--trials", type=int, default=2, help="seeds of the official gate (it has 5)")
+    parser.add_argument("--trials", type=int, default=5, help="seeds of the official gate")
     parser.add_argument("--compile", action="store_true", help="also time torch.compile")
+    parser.add_argument("--workers", type=int, default=8, help="processes that compile for torch.compile")
+    parser.add_argument("--compile-seconds", type=float, default=150, help="after so many seconds these end, and what they have not compiled has no time, or an earlier one")
+    parser.add_argument("--state", type=pathlib.Path, default=pathlib.Path("/tmp/tilewright_kernelbench"), help="what these have done")
     parser.add_argument("--compile-times", type=pathlib.Path, help="times of torch.compile that were measured before, in JSON")
     parser.add_argument("--program", help="tilewright; with it all kernels are compiled first")
     parser.add_argument("--again", action="store_true")
-    options = parser.parse_args()
-    import torch
-    begin = time.time()
-    options.out.mkdir(parents=True, exist_ok=True)
-    wanted = {int(n) for n in options.only.split(",")} if options.only else None
-    for level in options.level or [1, 2]:
-        out = options.out / f"level{level}.json"
-        rows = {} if options.again or not out.exists() else {r["task"]: r for r in json.loads(out.read_text())["tasks"]}
-        files = sorted((options.tasks / f"level{level}").glob("*.py"), key=number_of)
-        if options.program:
-            folders = [options.generated / f"L{level}-{number_of(p)}" for p in files if wanted is None or number_of(p) in wanted]
-            compile_all([f for f in folders if (f / "kernels.py").exists()], options.program)
-        for path in files:
-            key, folder = f"{path.parent.name}/{path.name}", options.generated / f"L{level}-{number_of(path)}"
-            if (wanted is not None and number_of(path) not in wanted) or key in rows and rows[key].get("ours_us"):
-                continue
-            if not (folder / "plan.json").exists():
-                rows[key] = {"task": key, "official": False, "ours": False, "proved": False, "ours_us": None, "eager_us": None, "compile_us": None, "rewrites": False, "why": "not generated"}
-                continue
-            if time.time() - begin > options.seconds:
-                break
-            try:
-                row = measure(path, folder, options)
-            except Exception as error:  # one task must not end the run
-                row = {"task": key, "official": False, "ours": False, "proved": False, "ours_us": None, "eager_us": None, "compile_us": None, "rewrites": False,
-                       "why": "".join(traceback.format_exception_only(type(error), error)).strip()[:400]}
-            gc.collect()
-            torch.cuda.empty_cache()
-            torch._dynamo.reset()
-            rows[key] = row
-            ratio = f"{row['eager_us'] / row['ours_us']:.2f}x" if row["ours_us"] else "-"
-            print(f"{time.time() - begin:6.1f} s  L{level}-{number_of(path):<4} {'right' if row['official'] and row['ours'] else 'WRONG'} {'proved' if row['proved'] else '      '} {ratio:>7}  {row.get('why', row.get('why_ours', ''))[:110]}", flush=True)
-            ordered = sorted(rows.values(), key=lambda r: int(re.search(r"/(\d+)_", r["task"]).group(1)))
-            out.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "summary": summary(ordered, level), "tasks": ordered}, indent=1) + "\n")
-        if rows:
-            ordered = sorted(rows.values(), key=lambda r: int(re.search(r"/(\d+)_", r["task"]).group(1)))
-            out.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "summary": summary(ordered, level), "tasks": ordered}, indent=1) + "\n")
-            print(json.dumps(summary(ordered, level)), flush=True)
+    Run(parser.parse_args()).go()
     return 0
 
 

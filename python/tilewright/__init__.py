@@ -10,6 +10,7 @@
 Pure Python over libtilewright.so (ctypes); needs Python 3.9 and nothing else. Tensors that are not torch's are taken through
 DLPack. What the compiler or the launcher has to say is raised as TilewrightError.
 """
+from . import _imports as _imports
 from ._language import DTYPES, OTHERS, Tensor, inline, kernel, parameters, program, signature, sizes, table
 from ._library import TilewrightError, library_path, version
 from ._module import Kernel, Module, UnprovedKernelWarning, load, loads

@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 
-from . import _paths
+from . import _paths, _tables
 from ._library import TilewrightError
 from ._module import load
 from ._tensors import HOST, is_torch, torch_module
@@ -38,6 +38,7 @@ class Plan:
             return
         if self.call is None:
             self.call = self.kernel.call_for(values)
+        _tables.note_launch(self.call, values)
         self.kernel._launch(self.call, torch_module(), *values)
 
 

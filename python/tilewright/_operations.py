@@ -1,11 +1,12 @@
 """The registry of tilewright.ops: one function an operation, the same under torch.ops.tilewright."""
 import functools
 
-from . import _dispatch
+from . import _dispatch, _tables
 from ._dispatch import Unfit
 from ._library import TilewrightError
 
 _found_torch = None
+_is_traced = bool  # torch's question whether torch.compile reads this, where there is torch
 OPERATIONS = {}  # name: (function, schema)
 
 
@@ -16,18 +17,33 @@ def _operation(schema):
         name = function.__name__.rstrip("_")
         OPERATIONS[name] = (function, schema)
 
+        table = launch = None  # what was recorded, from the first call on
+
+        def slow(given, named):
+            nonlocal table, launch
+            torch = _torch()
+            if torch is None or _tables.is_recording():
+                return function(*given, **named)
+            if torch.compiler.is_compiling():  # an export that runs Python
+                return getattr(torch.ops.tilewright, name)(*given, **named)
+            grad = torch.is_grad_enabled()
+            for v in (*given, *named.values()):
+                if isinstance(v, torch.Tensor) and ((grad and v.requires_grad) or type(v) not in (torch.Tensor, torch.nn.Parameter)):
+                    return getattr(torch.ops.tilewright, name)(*given, **named)
+            if table is None:
+                table = _tables.table(False)
+                launch = _tables.runner(table)
+            return _tables.record(table, name, function, given, named, torch)
+
         @functools.wraps(function)
         def call(*given, **named):
-            torch = _torch()
-            if torch is not None:
-                if torch.compiler.is_compiling():
-                    return getattr(torch.ops.tilewright, name)(*given, **named)
-                values = (*given, *named.values())
-                grad = torch.is_grad_enabled()
-                for v in values:
-                    if isinstance(v, torch.Tensor) and ((grad and v.requires_grad) or type(v) not in (torch.Tensor, torch.nn.Parameter)):
-                        return getattr(torch.ops.tilewright, name)(*given, **named)
-            return function(*given, **named)
+            if _is_traced():
+                return getattr(_found_torch.ops.tilewright, name)(*given, **named)
+            if launch is not None:
+                done = launch(given, named)
+                if done is not NotImplemented:
+                    return done
+            return slow(given, named)
 
         call.__name__ = call.__qualname__ = name
         return call
@@ -40,8 +56,8 @@ def _torch():
 
 
 def _take_torch(torch):
-    global _found_torch
-    _found_torch = torch
+    global _found_torch, _is_traced
+    _found_torch, _is_traced = torch, torch.compiler.is_dynamo_compiling
 
 
 def _or_torch(name, strict, ours, theirs):

@@ -1,6 +1,7 @@
 """Verdicts: the program's check of a file, and what it recorded about earlier ones.
 
-`tilewright check` writes what it found into the cache folder, under a digest of the program's version, the file's text and the constants. So a kernel
+`tilewright check` writes what it found into the cache folder, under a digest of the program's version, the constants and
+the text of the file and of those that it imports. So a kernel
 that was checked on the command line is known here, and a changed one is not.
 """
 import hashlib
@@ -29,23 +30,16 @@ class CheckResult:
         return f"<check: {self.verdict}>"
 
 
-def _text_of(file, source):
-    if source is not None:
-        return source
-    with open(file, encoding="utf-8") as f:
-        return f.read()
-
-
-def _record(file, constants, source):
+def _record(text_digest, constants):
     named = ",".join(f"{n}={constants[n]}" for n in sorted(constants))
-    digest = hashlib.sha256(b"\0".join(part.encode() for part in (version(), named, _text_of(file, source)))).hexdigest()
+    digest = hashlib.sha256(b"\0".join(part.encode() for part in (version(), named, text_digest))).hexdigest()
     return os.path.join(_paths.cache(), "verdicts", digest + ".json")
 
 
-def recorded(file, constants, kernel, source=None):
-    """The verdict of an earlier check, or None."""
+def recorded(text_digest, constants, kernel):
+    """The verdict of an earlier check of a text (with those that it imports), or None."""
     try:
-        with open(_record(file, constants, source), encoding="utf-8") as f:
+        with open(_record(text_digest, constants), encoding="utf-8") as f:
             return json.load(f)["kernels"].get(kernel)
     except (OSError, ValueError, KeyError):
         return None

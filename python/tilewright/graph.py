@@ -80,7 +80,7 @@ def _conv(g, n, a, k):
     attributes = {"stride": _window(stride, count), "padding": _window(padding, count), "dilation": _window(dilation, count), "groups": groups}
     if not _rounded(g.shape(x)[1] // groups, count, groups, transposed):
         attributes["tf32"] = False
-    elif transposed:
+    elif transposed or all(size == 1 for size in g.shape(w)[2:]):
         attributes["tf32"] = "even"
     if transposed:
         attributes.update(transposed=True, output_padding=_window(output_padding, count))

@@ -34,7 +34,11 @@ struct Options {
 constexpr const char* wrong_proof =
     "every assertion was proved, and this run refutes the proof: that is a bug of tilewright, please report it with this file";
 
-nlohmann::json place(const ir::Loc& l) { return {{"line", l.line}, {"column", l.column}}; }
+nlohmann::json place(const ir::Loc& l) {
+    nlohmann::json j = {{"line", l.line}, {"column", l.column}};
+    if (!l.file.empty()) j["file"] = l.file;  // one that the kernel's own imports
+    return j;
+}
 
 nlohmann::json to_json(const diagnose::Counterexample& c) {
     nlohmann::json j = {{"kind", c.kind},           {"code", c.code},           {"message", c.message},
@@ -120,10 +124,10 @@ std::string label(diagnose::TagDifference::Kind kind) {
 }
 
 void print_counterexample(std::string& text, const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
-    add(text, "{}:{}:{}: violated[{}]: {}\n", printable(file), c.loc.line, c.loc.column, c.code, printable_lines(c.message));
+    add(text, "{}:{}: violated[{}]: {}\n", printable(ir::place_text(c.loc, file)), c.loc.column, c.code, printable_lines(c.message));
     add(text, "{}", excerpt(sources, c.loc));
     if (c.other.line) {
-        add(text, "  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
+        add(text, "  it collides with {}:\n{}", ir::place_text(c.other, file), excerpt(sources, c.other));
     }
     add(text, "  instance:  {} (schedule: {}, seed {})\n", c.sizes_text, c.schedule, c.seed);
     if (c.thread >= 0)
@@ -136,7 +140,7 @@ void print_counterexample(std::string& text, const diagnose::Counterexample& c, 
     }
     for (std::size_t i = 0; i < c.trace.size(); ++i) {
         const diagnose::TraceStep& t = c.trace[i];
-        add(text, "  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", t.loc.line, t.action, t.detail.empty() ? "" : " " + t.detail,
+        add(text, "  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", ir::line_text(t.loc), t.action, t.detail.empty() ? "" : " " + t.detail,
             t.who.empty() ? "" : "  [" + t.who + "]");
     }
     if (!c.missing.empty()) add(text, "  missing:   {}\n", c.missing);
@@ -236,11 +240,11 @@ std::string text_of(const Options& o, const Checked& checked, const SourceMap& s
     if (result.counterexample) print_counterexample(text, *result.counterexample, o.file, sources);
     if (result.wrongly_proved()) add(text, "  audit:     {}\n  again:     {}\n", wrong_proof, again(o, result, checked.plain_name));
     for (const auto& r : result.warnings)
-        add(text, "{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc),
-            r.hint);
+        add(text, "{}:{}: remark[{}]: {}\n{}  hint: {}\n", ir::place_text(r.loc, o.file), r.loc.column, r.code, r.message,
+            excerpt(sources, r.loc), r.hint);
     if (!result.violated()) {
         for (const auto& r : result.accesses.remarks) {
-            add(text, "{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message,
+            add(text, "{}:{}: remark[{}]: {}\n{}  hint: {}\n", ir::place_text(r.loc, o.file), r.loc.column, r.code, r.message,
                 excerpt(sources, r.loc), r.hint);
         }
     }
@@ -395,7 +399,7 @@ int run(const Options& o) {
             return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
         if (!found && !o.kernel.empty()) return no_such_kernel(*loaded.module, o.kernel, o.file);
     }
-    if (loaded.module && loaded.sources.size() > 0) runtime::record_verdicts(loaded.sources.file(0).text(), *values, report.verdicts);
+    if (loaded.module && loaded.sources.size() > 0) runtime::record_verdicts(loaded.text, *values, report.verdicts);
     const auto held = watchdog.hold();
     if (!o.html.empty()) {
         report.finish();

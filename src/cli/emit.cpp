@@ -120,7 +120,8 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
         auto emitted = codegen::emit_cute(kernel, o.file, alone ? 0 : n);
         if (!emitted) {
             // One kernel that has no text does not hide the others.
-            const std::string why = fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message);
+            const std::string why =
+                fmt::format("{}: {}: {}", ir::place_text(emitted.error().loc, o.file), kernel.name, emitted.error().message);
             list.push_back({{"kernel", kernel.name}, {"variant", kernel.variant}, {"arch", kernel.arch}, {"error", why}});
             status = o.json ? int{exit_kernel_wrong}
                             : complain(exit_kernel_wrong, why,
@@ -171,7 +172,7 @@ int emit_module(const Options& o, const ir::Module& module) {
         auto emitted = codegen::emit(kernel, o.file);
         if (!emitted)
             return complain(exit_kernel_wrong,
-                            fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message));
+                            fmt::format("{}: {}: {}", ir::place_text(emitted.error().loc, o.file), kernel.name, emitted.error().message));
         if (o.pasted) emitted->source = codegen::self_contained(emitted->source, device_header);
         nlohmann::json plan = codegen::plan(kernel, *emitted);
         if (o.to == "cuda") {

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/terminal.h"
+#include "lang/bundle.h"
 
 namespace tw::cli {
 namespace engine_watch {
@@ -136,7 +137,7 @@ void declare_engine(CLI::App& app, units::EngineOptions& o) {
 void declare_unit_result(CLI::App& app, std::string& path) { app.add_option("--unit-result", path, "for `tilewright unit`")->group(""); }
 
 std::string UnitsPlan::add_file(const std::string& path, std::string& problem) {
-    const auto text = read_file(path, 64u << 20);
+    const auto text = path.ends_with(".py") ? lang::kernel_text(path) : read_file(path, 64u << 20);
     if (!text) return problem = text.error(), "";
     std::string name = engine_watch::fs::path(path).filename().string();
     for (char& c : name)

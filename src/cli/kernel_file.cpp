@@ -6,6 +6,8 @@
 
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "lang/bundle.h"
+#include "lower/draft.h"
 
 namespace tw::cli {
 
@@ -80,7 +82,9 @@ int refusal_status(const DiagnosticSink& sink) {
 }
 
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer) {
-    into.module = lower::compile_file(into.sources, path, constants, into.sink, observer);
+    auto text = lang::read_kernel_file(path);
+    if (text) into.module = lower::compile_text(into.sources, path, into.text = *std::move(text), constants, into.sink, observer);
+    else into.sink.error(text.error().too_large ? Code::file_too_large : Code::cannot_read_file, {}, text.error().text);
     if (!into.module || into.sink.has_internal_errors()) into.exit_code = refusal_status(into.sink);
 }
 
@@ -103,7 +107,7 @@ int no_such_kernel(const ir::Module& module, const std::string& name, const std:
 
 std::string excerpt(const SourceMap& sources, const ir::Loc& loc) {
     if (loc.line <= 0 || sources.size() == 0) return {};
-    const SourceFile& file = sources.file(0);
+    const SourceFile& file = sources.file(lower::file_of(sources, 0, loc));
     if (static_cast<std::uint32_t>(loc.line) > file.line_count()) return {};
     const std::string line(printable(file.line_text(static_cast<std::uint32_t>(loc.line))));
     return fmt::format("  {:>5} | {}\n        | {}^\n", loc.line, line,

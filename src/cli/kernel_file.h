@@ -21,6 +21,7 @@ struct FileSpec {
 std::optional<FileSpec> parse_file_spec(const std::string& text, std::string& problem);
 
 struct LoadedFile {
+    std::string text;  // with those of the kernel files that it imports (lang/bundle.h)
     SourceMap sources;
     DiagnosticSink sink;
     std::optional<ir::Module> module;

@@ -13,6 +13,8 @@
 #include "cli/evidence.h"
 #include "cli/limits.h"
 #include "cli/terminal.h"
+#include "lang/bundle.h"
+#include "runtime/shared_library.h"
 
 namespace {
 
@@ -51,6 +53,7 @@ bool wants_json(const CLI::App& app, int argc, char** argv) {
 
 int run(int argc, char** argv) {
     tw::cli::remember_command(argc, argv);
+    tw::lang::set_kernel_library(tw::runtime::data_folder("kernels"));
     CLI::App app("Tilewright: GPU kernels that are proved to move their data correctly and measured to be fast");
     app.name("tilewright");
     app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION);

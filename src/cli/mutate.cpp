@@ -381,8 +381,7 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
             {"original", "nothing", p.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(unbroken, j); }}};
         for (const diagnose::ProgramMutant& m : mutants)
             list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m, j); }});
-        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), digest_of(loaded.module->kernels, loaded.sources.file(0).text()),
-                list))
+        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), digest_of(loaded.module->kernels, loaded.text), list))
             return complain(exit_bad_input, "cannot write " + o.json);
     }
     if (!found) return complain(exit_bad_input, fmt::format("{}: there is no kernel '{}'", target.file, target.kernel));

@@ -166,7 +166,8 @@ nlohmann::json trial_json(const emulate::Trial& trial, const ir::Kernel& kernel,
                           {"message", f.message},
                           {"line", f.loc.line},
                           {"thread", f.thread},
-                          {"element", f.element}});
+                          {"element", f.element}}),
+            f.loc.file.empty() ? void() : void(faults.back()["file"] = f.loc.file);
     return {{"schedule", schedule.describe()}, {"right", !trial.failed()},          {"outputs", errors},       {"faults", faults},
             {"blocks", trial.outcome.blocks},  {"statements", trial.outcome.steps}, {"seconds", trial.seconds}};
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/task_options.h"
+#include "lang/bundle.h"
 #include "plan/feedback.h"
 #include "plan/gates.h"
 #include "tasks/classify.h"
@@ -21,6 +22,10 @@ struct Options {
     bool json = false, no_gpu = false;
 };
 
+Expected<std::string, std::string> candidate_text(const tasks::Task& task, const std::string& file) {
+    return task.language == "cute" ? read_file(file) : lang::kernel_text(file);
+}
+
 int run(const Options& o) {
     TaskOptions stated = o.task;
     std::string file = o.file;
@@ -30,11 +35,11 @@ int run(const Options& o) {
                         "tilewright submit TASK FILE, or tilewright submit FILE --computes \"...\" --set M=512,N=1024");
     const auto task = load_task(stated);
     if (!task) return exit_bad_input;
-    auto source = read_file(file);
+    auto source = candidate_text(*task, file);
     if (!source) return complain(exit_bad_input, source.error());
     std::string best;
     if (!o.against.empty()) {
-        auto text = read_file(o.against);
+        auto text = candidate_text(*task, o.against);
         if (!text) return complain(exit_bad_input, text.error());
         best = *text;
     }

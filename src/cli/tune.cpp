@@ -21,6 +21,7 @@
 #include "cli/kernel_file.h"
 #include "cli/terminal.h"
 #include "codegen/emit.h"
+#include "lang/bundle.h"
 #include "runtime/compile.h"
 #include "runtime/driver.h"
 #include "runtime/evaluate.h"
@@ -483,7 +484,7 @@ int run(const Options& o) {
         if (auto complete = runtime::size_values(*signature, shape); !complete)
             return complain(exit_bad_input, complete.error().message, complete.error().fix);
     }
-    const auto text = read_file(asked.request["file"].get<std::string>());
+    const auto text = lang::kernel_text(asked.request["file"].get<std::string>());
     if (!text) return complain(exit_bad_input, text.error());
     if (!o.engine.name.empty()) return with_engine(o, asked.request["file"], *text, shapes);
     return Tuner(o, asked.request, *std::move(signature), *text).run(shapes);

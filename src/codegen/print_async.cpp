@@ -3,6 +3,7 @@
 
 #include "codegen/matrix_text.h"
 #include "codegen/printer.h"
+#include "device/matrices.h"
 
 namespace tw::codegen {
 
@@ -11,7 +12,7 @@ using ir::DType;
 // Only a plain arrival reaches another block's barrier.
 std::string Printer::barrier(const ir::BarrierRef& b, bool may_be_a_peers) {
     if (b.cluster_rank && !may_be_a_peers) fail("this operation on another block's barrier has no CUDA text");
-    const std::string name = "AT_" + barrier_names_[static_cast<std::size_t>(b.array)];
+    const std::string name = "AT_" + names_.barriers[static_cast<std::size_t>(b.array)];
     if (auto c = b.slot.as_constant()) return *c == 0 ? "smem + " + name : fmt::format("smem + {} + {}", name, 8 * *c);
     return fmt::format("smem + {} + 8 * {}", name, wrapped(b.slot));
 }
@@ -19,7 +20,7 @@ std::string Printer::barrier(const ir::BarrierRef& b, bool may_be_a_peers) {
 void Printer::tma_load(const ir::TmaLoad& op) {
     std::string text = fmt::format("tw::tma_load_{}d{}{}(smem + {}, &{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
                                    op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst),
-                                   map_names_[static_cast<std::size_t>(op.map)], barrier(op.barrier));
+                                   names_.maps[static_cast<std::size_t>(op.map)], barrier(op.barrier));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.multicast_mask) text += fmt::format(", tw::u16({})", expr(*op.multicast_mask));
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
@@ -30,151 +31,51 @@ void Printer::tma_store(const ir::TmaStore& op) {
     if (op.reduce_add && op.hint != ir::CacheHint::none) return fail("a TMA reduction with a cache hint has no CUDA text yet");
     std::string text =
         fmt::format("tw::tma_{}_{}d{}(&{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(),
-                    op.hint == ir::CacheHint::none ? "" : "_hint", map_names_[static_cast<std::size_t>(op.map)], shared_origin(op.src));
+                    op.hint == ir::CacheHint::none ? "" : "_hint", names_.maps[static_cast<std::size_t>(op.map)], shared_origin(op.src));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
     line(text + ");");
 }
 
-// A matrix operand in shared memory: view dimension 0 is M or N, dimension 1 is K. The descriptor's offsets are distances
-// between elements of the buffer, as target/descriptor.h defines them; here they are read off the buffer itself.
-std::optional<Printer::Operand> Printer::operand(const ir::SharedView& view, int mn_step, int k_elements) {
-    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    const int size = target::bytes(b.dtype), span = target::span_bytes(b.swizzle), chunk = 16 / size, wide = span / size;
-    auto at = [&](int mn, int k) { return *constant_bytes(view, {mn, k}); };
-    Operand o;
-    const int mn_extent = view.extents[0], k_extent = view.extents[1], start = at(0, 0);
-    o.mn_major = k_extent > 1 && at(0, 1) - start != size;
-    static constexpr int codes[] = {0, 3, 2, 1};
-    o.swizzle = codes[static_cast<std::size_t>(b.swizzle)];
-    const bool plain = b.swizzle == target::SwizzleMode::None;
-    if (!o.mn_major) {
-        o.stride = mn_extent > 8 ? at(8, 0) - start : span * 8;
-        o.leading = plain && k_extent > chunk ? at(0, chunk) - start : 16;
-        for (int r = 1; r < 8 && r < mn_extent; ++r) {
-            if (at(r, 0) - start != r * span) return std::nullopt;
-        }
-    } else {
-        o.stride = plain ? (mn_extent > chunk ? at(chunk, 0) - start : 128) : (k_extent > 8 ? at(0, 8) - start : span * 8);
-        o.leading = plain ? (k_extent > 8 ? at(0, 8) - start : 128) : (mn_extent > wide ? at(wide, 0) - start : 16);
-        for (int r = 1; r < 8; ++r) {
-            if (at(0, r) - start != r * span) return std::nullopt;
-        }
-    }
-    for (int mn = 0; mn < mn_extent; mn += mn_step) {
-        o.offset.emplace_back();
-        for (int k = 0; k < k_extent; k += k_elements) o.offset.back().push_back(at(mn, k) - start);
-    }
-    std::int64_t divisor = 0;
-    runtime_bytes(view, divisor);
-    if (!plain && (divisor % target::pattern_bytes(b.swizzle) != 0 || start % target::pattern_bytes(b.swizzle) >= span))
-        return std::nullopt;
-    o.start = "smem + " + shared_origin(view);
-    return o;
-}
-
 void Printer::wgmma(const ir::Wgmma& op) {
-    const DType type = k_.buffers[static_cast<std::size_t>(op.b.buffer)].dtype;
-    // The device headers have functions for the common shapes of 16-bit types.
-    static constexpr int common[] = {8,   16,  24,  32,  48,  64,  80,  96,  104, 112, 120, 128,
-                                     136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240, 256};
-    const bool known = std::find(std::begin(common), std::end(common), op.b.extents[0]) != std::end(common);
-    if ((type != DType::BF16 && type != DType::F16) || dtype(op.acc) != DType::F32 || !known) return wgmma_of_any_type(op);
-    const int k_step = 16, m = dist(op.acc).shape[0], n = op.b.extents[0], k = op.b.extents[1];
-    const auto* a_view = std::get_if<ir::SharedView>(&op.a);
-    const int blocks = m / 64, steps = k / k_step;
-    auto b = operand(op.b, n, k_step);
-    std::optional<Operand> a;
-    if (a_view) a = operand(*a_view, 64, k_step);
-    if (!b || (a_view && !a)) return fail("a wgmma operand does not lie as a descriptor can say");
-    if (!a_view) {  // registers: words 4 j .. 4 j + 3 are the A fragment of k step j
-        const ir::Distribution& d = dist(std::get<int>(op.a));
-        for (int j = 0; j < steps * blocks; ++j) {
-            const auto c = d.at(0, 8 * j), c2 = d.at(0, 8 * j + 2), c4 = d.at(0, 8 * j + 4);
-            const int row = 64 * (j / steps), column = 16 * (j % steps);
-            if (c != std::vector<int>{row, column} || c2 != std::vector<int>{row + 8, column} || c4 != std::vector<int>{row, column + 8}) {
-                return fail("the A fragment of a wgmma does not fit");
-            }
-        }
-    }
+    const auto found = device::wgmma_operands(k_, op, [this](const ir::SharedView& view) {
+        std::int64_t divisor = 0;
+        runtime_bytes(view, divisor);
+        return divisor;
+    });
+    if (!found) return fail(found.error());
+    const auto& [i, blocks, steps, a, b, register_values, common] = *found;
+    std::string function = function_name(i);
+    if (common) {
+        const std::string trans = !a                          ? (b.mn_major ? "<1>" : "")
+                                  : a->mn_major || b.mn_major ? fmt::format("<{}, {}>", int(a->mn_major), int(b.mn_major))
+                                                              : "";
+        function = fmt::format("wgmma_m64n{}k16_{}_{}{}", i.n, target::name(i.b), a ? "ss" : "rs", trans);
+    } else functions_[function] = function_text(i);
     open("");
-    auto descriptor = [&](const Operand& o) {
-        return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle);
+    auto descriptor = [&](const char* name, const ir::SharedView& view, const device::MatrixOperand& o) {
+        line(fmt::format("const tw::u64 {} = tw::descriptor(smem + {}, {}, {}, {});", name, shared_origin(view), o.leading, o.stride,
+                         o.swizzle));
     };
-    if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
-    line(fmt::format("const tw::u64 desc_b = {};", descriptor(*b)));
-    auto add = [](const std::string& name, int bytes) { return bytes ? fmt::format("{} + {}", name, bytes / 16) : name; };
-    for (int j = 0; j < steps; ++j) {
-        for (int i = 0; i < blocks; ++i) {
-            const std::string acc = blocks == 1
-                                        ? fragment_name(op.acc)
-                                        : fmt::format("reinterpret_cast<float(&)[{}]>({}[{}])", n / 2, fragment_name(op.acc), i * n / 2);
-            const std::string trans = b->mn_major || (a && a->mn_major) ? (a ? fmt::format("<{}, {}>", int(a->mn_major), int(b->mn_major))
-                                                                             : fmt::format("<{}>", int(b->mn_major)))
-                                                                        : "";
-            std::string left;
-            if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]);
-            else {
-                const std::string& x = fragment_name(std::get<int>(op.a));
-                const int w = 4 * (i * steps + j);
-                left = fmt::format("{0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}]", x, w, w + 1, w + 2, w + 3);
-            }
-            line(fmt::format("tw::wgmma_m64n{}k16_{}_{}{}({}, {}, {}, {});", n, target::name(type), a ? "ss" : "rs", trans, acc, left,
-                             add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
-        }
-    }
-    close();
-}
-
-// Any type and any legal N. As above, with the instruction's own function printed before the kernel.
-void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
-    const auto* a_view = std::get_if<ir::SharedView>(&op.a);
-    const int n = op.b.extents[0], k = op.b.extents[1], blocks = dist(op.acc).shape[0] / 64;
-    target::WgmmaInstruction i;
-    i.n = n;
-    i.b = k_.buffers[static_cast<std::size_t>(op.b.buffer)].dtype;
-    i.a = a_view ? k_.buffers[static_cast<std::size_t>(a_view->buffer)].dtype : dtype(std::get<int>(op.a));
-    i.d = dtype(op.acc);
-    i.a_in_registers = !a_view;
-    if (i.d != DType::F32 && i.d != DType::I32) return fail("wgmma of these types has no CUDA text: accumulate in f32, integers in i32");
-    const int steps = k / i.k();
-    auto b = operand(op.b, n, i.k());
-    std::optional<Operand> a;
-    if (a_view) a = operand(*a_view, 64, i.k());
-    if (!b || (a_view && !a)) return fail("a wgmma operand does not lie as a descriptor can say");
-    i.a_major = a && a->mn_major ? target::Major::MN : target::Major::K;
-    i.b_major = b->mn_major ? target::Major::MN : target::Major::K;
-    if (const auto legal = target::wgmma_legal(*target::find_arch(k_.arch), i); !legal) return fail(legal.reason);
-    const target::FragmentMap map = target::wgmma_a_register_map(i.a);
-    if (!a_view) {  // registers: the A fragment of k step j of block m in neighbouring slots
-        const ir::Distribution& d = dist(std::get<int>(op.a));
-        for (int v = 0; v < d.values(); ++v) {
-            const int step = v / map.values();
-            const auto c = map.at(0, v % map.values());
-            if (d.at(0, v) != std::vector<int>{64 * (step / steps) + c.row, i.k() * (step % steps) + c.col})
-                return fail("the A fragment of a wgmma does not fit");
-        }
-    }
-    functions_[function_name(i)] = function_text(i);
-    open("");
-    auto descriptor = [&](const Operand& o) {
-        return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle);
-    };
-    if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
-    line(fmt::format("const tw::u64 desc_b = {};", descriptor(*b)));
+    if (a) descriptor("desc_a", std::get<ir::SharedView>(op.a), *a);
+    descriptor("desc_b", op.b, b);
     auto add = [](const std::string& name, int bytes) { return bytes ? fmt::format("{} + {}", name, bytes / 16) : name; };
     for (int j = 0; j < steps; ++j) {
         for (int m = 0; m < blocks; ++m) {
-            const std::string acc = fmt::format("reinterpret_cast<{}(&)[{}]>({}[{}])", i.d == DType::I32 ? "int" : "float", n / 2,
-                                                fragment_name(op.acc), m * n / 2);
+            const std::string acc = common && blocks == 1
+                                        ? fragment_name(op.acc)
+                                        : fmt::format("reinterpret_cast<{}(&)[{}]>({}[{}])", i.d == DType::I32 ? "int" : "float", i.n / 2,
+                                                      fragment_name(op.acc), m * i.n / 2);
             std::string left;
             if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(m)][static_cast<std::size_t>(j)]);
             else {
-                const int f = std::get<int>(op.a), first = (m * steps + j) * map.values();
-                for (int w = 0; w < 4; ++w) left += (w ? ", " : "") + operand_word(f, std::to_string(packed(f) ? first / 2 : first), w);
+                const int f = std::get<int>(op.a), first = (m * steps + j) * register_values;
+                for (int w = 0; w < 4; ++w)
+                    left += (w ? ", " : "") + (common ? fmt::format("{}[{}]", fragment_name(f), first / 2 + w)
+                                                      : operand_word(f, std::to_string(packed(f) ? first / 2 : first), w));
             }
-            line(fmt::format("tw::{}({}, {}, {}, {});", function_name(i), acc, left,
-                             add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
+            line(fmt::format("tw::{}({}, {}, {}, {});", function, acc, left, add("desc_b", b.offset[0][static_cast<std::size_t>(j)]),
+                             j == 0 ? expr(op.accumulate) : "1"));
         }
     }
     close();

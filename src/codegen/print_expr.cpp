@@ -1,4 +1,5 @@
 // Integer expressions and types.
+#include "codegen/operator_text.h"
 #include "codegen/printer.h"
 
 namespace tw::codegen {
@@ -20,11 +21,11 @@ std::string Printer::expr(const Expr& e) { return strip(wrapped(e)); }
 
 std::string Printer::wrapped(const Expr& e) {
     auto arg = [&](std::size_t i) { return wrapped(e->args[i]); };
-    auto infix = [&](const char* op) { return "(" + arg(0) + " " + op + " " + arg(1) + ")"; };
+    if (const char* sign = infix_sign(e.kind())) return fmt::format("({} {} {})", arg(0), sign, arg(1));
     switch (e.kind()) {
         case ExprKind::constant: return e->value < 0 ? "(" + std::to_string(e->value) + ")" : std::to_string(e->value);
-        case ExprKind::size: return size_names_[static_cast<std::size_t>(e->id)];
-        case ExprKind::var: return var_names_[static_cast<std::size_t>(e->id)];
+        case ExprKind::size: return names_.sizes[static_cast<std::size_t>(e->id)];
+        case ExprKind::var: return names_.vars[static_cast<std::size_t>(e->id)];
         case ExprKind::block_index: return std::string("int(blockIdx.") + "xyz"[e->id] + ")";
         case ExprKind::grid_size: return std::string("int(gridDim.") + "xyz"[e->id] + ")";
         case ExprKind::cluster_rank: return "cluster_rank";
@@ -35,31 +36,16 @@ std::string Printer::wrapped(const Expr& e) {
                 if (i) offset += " + ";
                 offset += t.strides[i].is_constant(1) ? arg(i) : fmt::format("tw::i64({}) * {}", strip(arg(i)), wide(t.strides[i]));
             }
-            return fmt::format("int({}[{}])", tensor_names_[static_cast<std::size_t>(e->id)], strip(offset.empty() ? "0" : offset));
+            return fmt::format("int({}[{}])", names_.tensors[static_cast<std::size_t>(e->id)], strip(offset.empty() ? "0" : offset));
         }
-        case ExprKind::add: return infix("+");
-        case ExprKind::sub: return infix("-");
-        case ExprKind::mul: return infix("*");
-        case ExprKind::quotient: return infix("/");
-        case ExprKind::remainder: return infix("%");
         case ExprKind::floor_div: return "tw::floor_div(" + strip(arg(0)) + ", " + strip(arg(1)) + ")";
         case ExprKind::mod: return "tw::floor_mod(" + strip(arg(0)) + ", " + strip(arg(1)) + ")";
         case ExprKind::min: return "min(" + strip(arg(0)) + ", " + strip(arg(1)) + ")";
         case ExprKind::max: return "max(" + strip(arg(0)) + ", " + strip(arg(1)) + ")";
-        case ExprKind::lt: return infix("<");
-        case ExprKind::le: return infix("<=");
-        case ExprKind::eq: return infix("==");
-        case ExprKind::ne: return infix("!=");
-        case ExprKind::logic_and: return infix("&&");
-        case ExprKind::logic_or: return infix("||");
         case ExprKind::logic_not: return "(!" + arg(0) + ")";
         case ExprKind::select: return "(" + arg(0) + " ? " + arg(1) + " : " + arg(2) + ")";
-        case ExprKind::bit_xor: return infix("^");
-        case ExprKind::bit_and: return infix("&");
-        case ExprKind::shift_left: return infix("<<");
-        case ExprKind::shift_right: return infix(">>");
+        default: return "0";
     }
-    return "0";
 }
 
 // Strides are sums and products of sizes, which need not fit in an int where the sizes do: whatever is computed is computed in 64 bits. A
@@ -70,45 +56,29 @@ std::string Printer::wide(const Expr& e) {
         const std::string text = wide(a);
         return computed(a) ? text : "tw::i64(" + strip(text) + ")";
     };
-    auto infix = [&](const char* op) { return "(" + full(0) + " " + op + " " + wide(e->args[1]) + ")"; };
     auto call = [&](const char* f) { return std::string(f) + "(" + strip(full(0)) + ", " + strip(full(1)) + ")"; };
+    if (!computed(e)) return wrapped(e);
+    if (const char* sign = infix_sign(e.kind())) return fmt::format("({} {} {})", full(0), sign, wide(e->args[1]));
     switch (e.kind()) {
-        case ExprKind::add: return infix("+");
-        case ExprKind::sub: return infix("-");
-        case ExprKind::mul: return infix("*");
-        case ExprKind::quotient: return infix("/");
-        case ExprKind::remainder: return infix("%");
         case ExprKind::floor_div: return call("tw::floor_div");
         case ExprKind::mod: return call("tw::floor_mod");
         case ExprKind::min: return call("min");
         case ExprKind::max: return call("max");
-        case ExprKind::select: return "(" + wrapped(e->args[0]) + " ? " + full(1) + " : " + full(2) + ")";
-        case ExprKind::bit_and: return infix("&");
-        case ExprKind::bit_xor: return infix("^");
-        case ExprKind::shift_left: return infix("<<");
-        case ExprKind::shift_right: return infix(">>");
-        default: return wrapped(e);
+        default: return "(" + wrapped(e->args[0]) + " ? " + full(1) + " : " + full(2) + ")";
     }
 }
 
 // Does `wide` compute it, so that its text is a 64-bit number?
 bool Printer::computed(const Expr& e) {
     switch (e.kind()) {
-        case ExprKind::add:
-        case ExprKind::sub:
-        case ExprKind::mul:
-        case ExprKind::floor_div:
-        case ExprKind::mod:
-        case ExprKind::quotient:
-        case ExprKind::remainder:
-        case ExprKind::min:
-        case ExprKind::max:
-        case ExprKind::select:
-        case ExprKind::bit_and:
-        case ExprKind::bit_xor:
-        case ExprKind::shift_left:
-        case ExprKind::shift_right: return true;
-        default: return false;
+        case ExprKind::lt:
+        case ExprKind::le:
+        case ExprKind::eq:
+        case ExprKind::ne:
+        case ExprKind::logic_and:
+        case ExprKind::logic_or:
+        case ExprKind::logic_not: return false;
+        default: return !e->args.empty() && e.kind() != ExprKind::element;
     }
 }
 

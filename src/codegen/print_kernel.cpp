@@ -3,6 +3,7 @@
 
 #include "codegen/printer.h"
 #include "device/form.h"
+#include "device/matrices.h"
 #include "ir/uses.h"
 
 namespace tw::codegen {
@@ -33,7 +34,7 @@ void Printer::fail(const std::string& message) {
     if (!problem_) problem_ = EmitFailure{message, now_};
 }
 void Printer::place(const Stmt& s, const std::string& what) {
-    line("// " + comment_text(what) + (s.loc.line ? "   " + comment_text(fmt::format("{}:{}", file_, s.loc.line)) : ""));
+    line("// " + comment_text(what) + (s.loc.line ? "   " + comment_text(ir::place_text(s.loc, file_)) : ""));
 }
 
 std::string Printer::open_unrolled(int count, const std::string& name) {
@@ -62,52 +63,6 @@ UnitText Printer::table_text(const std::vector<int>& table, const std::vector<in
     return [name](const std::string& unit) { return name + "[" + unit + "]"; };
 }
 
-void Printer::choose_names() {
-    std::set<std::string> taken;
-    auto pick = [&](const std::string& wanted) { return identifier(wanted, taken); };
-    for (const std::string& s : k_.sizes) size_names_.push_back(pick(s));
-    for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
-    std::map<int, int> maps;  // of one tensor
-    for (const ir::TensorMap& m : k_.tensor_maps) {
-        const int n = ++maps[m.tensor];
-        map_names_.push_back(companion(tensor_names_[static_cast<std::size_t>(m.tensor)], n > 1 ? fmt::format("map{}", n) : "map"));
-    }
-    for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
-    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
-        if (!s.device || !s.device->ring) return;
-        const int counter = std::get<ir::Assign>(s.op).var;
-        rings_[counter] = *s.device->ring;
-        counter_of_[s.device->ring->slot] = counter_of_[s.device->ring->phase] = counter;
-    });
-    for (std::size_t v = 0; v < k_.vars.size(); ++v)
-        var_names_.push_back(counter_of_.count(static_cast<int>(v)) ? std::string() : pick(k_.vars[v].name));
-    for (const auto& [counter, ring] : rings_) {
-        const std::string name = var_names_[static_cast<std::size_t>(counter)];
-        var_names_[static_cast<std::size_t>(ring.slot)] = companion(name, "slot");
-        var_names_[static_cast<std::size_t>(ring.phase)] = companion(name, "phase");
-    }
-    for (std::size_t f = 0; f < k_.fragments.size(); ++f) fragment_names_.emplace_back();
-    std::vector<bool> beside(k_.fragments.size());
-    const auto each_beside = [&](const std::function<void(int fragment, int of, const char* what)>& call) {
-        ir::for_each_stmt(k_.body, [&](const Stmt& s) {
-            if (!s.device) return;
-            if (s.device->search) call(s.device->search->flag, std::get<ir::Compute>(s.op).dst, "any");
-            if (s.device->fold && s.device->fold->own >= 0) call(s.device->fold->own, std::get<ir::Reduce>(s.op).src, "own");
-        });
-    };
-    each_beside([&](int fragment, int, const char*) { beside[static_cast<std::size_t>(fragment)] = true; });
-    for (std::size_t f = 0; f < k_.fragments.size(); ++f) {
-        if (!beside[f]) fragment_names_[f] = pick(k_.fragments[f].name);
-    }
-    each_beside([&](int fragment, int of, const char* what) {
-        fragment_names_[static_cast<std::size_t>(fragment)] = companion(fragment_names_[static_cast<std::size_t>(of)], what);
-    });
-    // Of what lies in shared memory the name follows a prefix: AT_ its place, box_ and words_ the parts of a team.
-    for (const auto& b : k_.buffers) buffer_names_.push_back(pick(b.name));
-    for (const auto& b : k_.barriers) barrier_names_.push_back(pick(b.name));
-    for (const auto& t : k_.teams) team_names_.push_back(pick(t.name));
-}
-
 void Printer::comment(const std::string& words) { line("// " + comment_text(words)); }
 
 namespace {
@@ -129,7 +84,7 @@ bool mentions(const std::string& text, std::size_t from, const std::string& name
 }  // namespace
 
 void Printer::find_scopes() {
-    declarations_ = Declarations(k_, counter_of_);
+    declarations_ = Declarations(k_, names_.counter_of);
     var_declared_.assign(k_.vars.size(), false);
     pointer_used_.assign(k_.tensors.size(), false);
     auto tensor = [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; };
@@ -146,22 +101,21 @@ void Printer::parameters() {
         out_ += (arguments_.size() > 1 ? ",\n    " : "") + text;
     };
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) {
-        add(Argument::Kind::tensor_map, i, "const __grid_constant__ tw::TensorMap " + map_names_[i]);
+        add(Argument::Kind::tensor_map, i, "const __grid_constant__ tw::TensorMap " + names_.maps[i]);
     }
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         if (!pointer_used_[i]) continue;
         const ir::Tensor& t = k_.tensors[i];
         add(Argument::Kind::tensor, i,
-            fmt::format("{}{}* __restrict__ {}", t.is_output ? "" : "const ", dtype_text(t.dtype), tensor_names_[i]));
+            fmt::format("{}{}* __restrict__ {}", t.is_output ? "" : "const ", dtype_text(t.dtype), names_.tensors[i]));
     }
-    for (std::size_t i = 0; i < k_.sizes.size(); ++i) add(Argument::Kind::size, i, "int " + size_names_[i]);
+    for (std::size_t i = 0; i < k_.sizes.size(); ++i) add(Argument::Kind::size, i, "int " + names_.sizes[i]);
     for (std::size_t i = 0; i < k_.scalars.size(); ++i)
-        add(Argument::Kind::scalar, i, dtype_text(k_.scalars[i].dtype) + " " + scalar_names_[i]);
+        add(Argument::Kind::scalar, i, dtype_text(k_.scalars[i].dtype) + " " + names_.scalars[i]);
 }
 
 Expected<EmittedKernel, EmitFailure> Printer::run() {
     now_ = k_.loc;
-    choose_names();
     find_scopes();
     bool swizzled = false;
     for (const auto& b : k_.buffers) swizzled |= b.swizzle != target::SwizzleMode::None;
@@ -178,19 +132,19 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     const std::size_t functions_at = out_.size();
     for (std::size_t i = 0; i < k_.buffers.size(); ++i) {
         const auto& b = k_.buffers[i];
-        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", buffer_names_[i], b.byte_offset, b.bytes,
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", names_.buffers[i], b.byte_offset, b.bytes,
                             target::name(b.dtype));
     }
     for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
         const auto& b = k_.barriers[i];
-        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", barrier_names_[i], b.byte_offset,
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", names_.barriers[i], b.byte_offset,
                             b.slots, b.arrivals);
     }
     for (std::size_t i = 0; i < k_.teams.size(); ++i) {
         const auto& t = k_.teams[i];
-        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of mailboxes\n", team_names_[i], t.byte_offset, t.bytes);
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of mailboxes\n", names_.teams[i], t.byte_offset, t.bytes);
         out_ += fmt::format("__device__ tw::TeamWords<{}, {}, {}> words_{};\n", t.words(), t.slots(), *k_.grid[0].as_constant(),
-                            team_names_[i]);
+                            names_.teams[i]);
     }
     if (k_.shared_bytes) out_ += "\n";
     out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", k_.device->threads,
@@ -233,17 +187,17 @@ void Printer::carriers() {
     for (std::size_t i = 0; i < k_.teams.size(); ++i) {
         const auto& t = k_.teams[i];
         const std::string type = fmt::format("tw::TeamBox<{}, {}, {}>", t.words(), t.slots(), k_.warps);
-        line(fmt::format("{0}& box_{1} = *reinterpret_cast<{0}*>(arena + AT_{1});", type, team_names_[i]));
+        line(fmt::format("{0}& box_{1} = *reinterpret_cast<{0}*>(arena + AT_{1});", type, names_.teams[i]));
         line(fmt::format("static_assert(sizeof({}) == {});", type, t.bytes));
     }
     open("if (threadIdx.x == 0)");
-    for (const std::string& name : team_names_) line(fmt::format("tw::team_init(box_{});", name));
+    for (const std::string& name : names_.teams) line(fmt::format("tw::team_init(box_{});", name));
     close();
     line("__syncthreads();");
     for (const ir::Carrier& c : k_.device->carriers) {
         const auto team = static_cast<std::size_t>(c.team);
         open(fmt::format("if (threadIdx.x >= {} && threadIdx.x < {})", c.first_thread, c.first_thread + c.threads));
-        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", team_names_[team], expr(k_.teams[team].messages),
+        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", names_.teams[team], expr(k_.teams[team].messages),
                          c.first_thread, k_.teams[team].fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
         line("return;");
         close();
@@ -252,26 +206,12 @@ void Printer::carriers() {
 
 int threads_of(const ir::Kernel& kernel) { return 32 * kernel.warps + 96 * static_cast<int>(kernel.teams.size()); }
 
-// Row of each of a thread's values, where it is the same for all threads.
-std::optional<std::vector<int>> Printer::rows_of(int fragment) const {
-    const ir::Distribution& d = dist(fragment);
-    std::vector<int> rows;
-    for (int v = 0; v < d.values(); ++v) rows.push_back(d.shape.size() < 2 ? 0 : d.at(0, v)[0]);
-    if (d.shape.size() < 2) return rows;
-    for (int t = 1; t < d.threads(); ++t) {
-        for (int v = 0; v < d.values(); ++v) {
-            if (d.at(t, v)[0] != rows[static_cast<std::size_t>(v)]) return std::nullopt;
-        }
-    }
-    return rows;
-}
-
 void Printer::team_send(const ir::TeamSend& op) {
     const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
     const bool sums = team.fold == ir::Team::Fold::sum;
-    const auto rows = rows_of(op.src[0]);
+    const auto rows = device::common_rows(dist(op.src[0]));
     for (int f : op.src) {
-        if (!rows || rows_of(f) != rows || !ir::same_map(dist(f), dist(op.src[0])) || !copies_zero(dist(f)).empty())
+        if (!rows || device::common_rows(dist(f)) != rows || !ir::same_map(dist(f), dist(op.src[0])) || !copies_zero(dist(f)).empty())
             return fail("a message's tiles must lie alike, every thread with elements of the same rows and no two with the same");
     }
     open("");
@@ -304,7 +244,7 @@ void Printer::team_send(const ir::TeamSend& op) {
         }
     }
     line(fmt::format("tw::team_send<{}>(box_{}, {}, part);", sums ? "tw::TeamSum" : "tw::TeamExpSum",
-                     team_names_[static_cast<std::size_t>(op.team)], expr(op.message)));
+                     names_.teams[static_cast<std::size_t>(op.team)], expr(op.message)));
     close();
 }
 
@@ -312,7 +252,7 @@ void Printer::team_receive(const ir::TeamReceive& op) {
     const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
     open("");
     line(fmt::format("float whole[{}];", team.words()));
-    line(fmt::format("tw::team_receive(box_{}, {}, whole);", team_names_[static_cast<std::size_t>(op.team)], expr(op.message)));
+    line(fmt::format("tw::team_receive(box_{}, {}, whole);", names_.teams[static_cast<std::size_t>(op.team)], expr(op.message)));
     for (std::size_t i = 0; i < op.dst.size(); ++i) {
         const ir::Distribution& d = dist(op.dst[i]);
         if (d.values() != team.rows) return fail("every thread must have all rows of a message that it receives");
@@ -333,23 +273,23 @@ void Printer::declare_at(const Region& body, std::size_t index) {
     for (int v : declarations_.variables(body, index)) {
         const auto* a = std::get_if<ir::Assign>(&body[index].op);
         if (a && a->var == v) continue;  // declared by its assignment
-        const auto ring = rings_.find(v);
-        if (ring == rings_.end() || ring->second.needed) line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
-        if (ring != rings_.end())
-            line(fmt::format("int {} = 0, {} = 0;", var_names_[static_cast<std::size_t>(ring->second.slot)],
-                             var_names_[static_cast<std::size_t>(ring->second.phase)]));
+        const auto ring = names_.rings.find(v);
+        if (ring == names_.rings.end() || ring->second.needed) line(fmt::format("int {} = 0;", names_.vars[static_cast<std::size_t>(v)]));
+        if (ring != names_.rings.end())
+            line(fmt::format("int {} = 0, {} = 0;", names_.vars[static_cast<std::size_t>(ring->second.slot)],
+                             names_.vars[static_cast<std::size_t>(ring->second.phase)]));
         var_declared_[static_cast<std::size_t>(v)] = true;
     }
 }
 
 void Printer::assign(const ir::Assign& op, const ir::DeviceStmt& how) {
     const auto id = static_cast<std::size_t>(op.var);
-    const std::string& name = var_names_[id];
+    const std::string& name = names_.vars[id];
     const bool first = !var_declared_[id];
     var_declared_[id] = true;
     if (how.ring) {
-        const std::string &slot = var_names_[static_cast<std::size_t>(how.ring->slot)],
-                          &phase = var_names_[static_cast<std::size_t>(how.ring->phase)];
+        const std::string &slot = names_.vars[static_cast<std::size_t>(how.ring->slot)],
+                          &phase = names_.vars[static_cast<std::size_t>(how.ring->phase)];
         if (op.value.is_constant(0)) {
             const char* next = first ? ", " : "; ";
             line(fmt::format("{}{}{} = 0{}{} = 0;", first ? "int " : "", how.ring->needed ? name + " = 0" + next : "", slot, next, phase));
@@ -364,7 +304,7 @@ void Printer::assign(const ir::Assign& op, const ir::DeviceStmt& how) {
 }
 
 void Printer::for_loop(const ir::For& op, const ir::DeviceStmt& how) {
-    const std::string& name = var_names_[static_cast<std::size_t>(op.var)];
+    const std::string& name = names_.vars[static_cast<std::size_t>(op.var)];
     // The bounds are those at the entry, whatever the body assigns.
     auto changes = [&](const ir::Expr& e) {
         bool found = false;
@@ -434,7 +374,7 @@ void Printer::roles(const std::vector<const Stmt*>& list) {
         const std::string thread = power ? fmt::format("const int tid = threadIdx.x % {};", threads)
                                          : fmt::format("const int tid = threadIdx.x - {} - {} * {};", 32 * r.first_warp, instance, threads);
         const std::size_t thread_at = out_.size();
-        if (r.instance_var >= 0) line(fmt::format("const int {} = {};", var_names_[static_cast<std::size_t>(r.instance_var)], instance));
+        if (r.instance_var >= 0) line(fmt::format("const int {} = {};", names_.vars[static_cast<std::size_t>(r.instance_var)], instance));
         group_threads_ = threads;
         elect_condition_ = k_.arch == "sm_80"          ? "tid == 0"
                            : r.warps_per_instance == 1 ? "tw::elect_one()"

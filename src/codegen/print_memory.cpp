@@ -103,7 +103,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
     }
     if (start.empty()) start = "0";
     line(fmt::format("{}{}* p = {} + {};", is_const ? "const " : "", dtype_text(t.dtype),
-                     tensor_names_[static_cast<std::size_t>(view.tensor)], start));
+                     names_.tensors[static_cast<std::size_t>(view.tensor)], start));
     g.offset = [parts](const std::string& u) {
         std::string text;
         for (const UnitText& p : parts) text = plus(text, p(u));
@@ -311,13 +311,13 @@ void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
     open("");
     line(fmt::format("const int rows = {} - {}, columns = {} - {};", M, row0, N, column0));
     line(fmt::format("const {}* p = {} + tw::i64({}) * {} + {};", dtype_text(t.dtype),
-                     tensor_names_[static_cast<std::size_t>(op.src.tensor)], row0, wide(t.strides[0]), column0));
+                     names_.tensors[static_cast<std::size_t>(op.src.tensor)], row0, wide(t.strides[0]), column0));
     auto copy = [&](const std::string& row, const std::string& column, bool masked, bool extra) {
         line(fmt::format("const int i = {}, phase = i % {} * {} % {}, j = {} - phase;", row, run, pitch % run, run, column));
         std::string when = masked ? fmt::format("-{} <= i && i < rows && j < columns", row0) : "";
         if (extra) when += when.empty() ? "phase > 0" : " && phase > 0";
         if (extra && rows % threads) when += fmt::format(" && i < {}", rows);
-        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", buffer_names_[static_cast<std::size_t>(op.dst.buffer)],
+        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", names_.buffers[static_cast<std::size_t>(op.dst.buffer)],
                                               pitch, size),
                           from = fmt::format("p + tw::i64(i) * {} + j", wide(t.strides[0]));
         if (masked)

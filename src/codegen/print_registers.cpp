@@ -6,7 +6,9 @@
 #include <map>
 
 #include "codegen/matrix_text.h"
+#include "codegen/operator_text.h"
 #include "codegen/printer.h"
+#include "device/matrices.h"
 #include "ir/element_math.h"
 
 namespace tw::codegen {
@@ -106,11 +108,14 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + strip(arg(i));
         return round(std::string(wide ? twice : single) + "(" + list + ")");
     };
+    if (const char* sign = infix_sign(e->op)) return infix(sign);
+    if (const FunctionText f = function_of(e->op, e->approximate))
+        return call(((f.ours ? "tw::" : "") + std::string(f.single)).c_str(), f.twice);
     switch (e->op) {
         case ElementOp::fragment: return value_text(e->id, leaf_text_.at(e.get())(v));
         case ElementOp::coordinate: return leaf_text_.at(e.get())(v);
         case ElementOp::number: return e->number < 0 ? "(" + number(e->number, e->dtype) + ")" : number(e->number, e->dtype);
-        case ElementOp::scalar: return scalar_names_[static_cast<std::size_t>(e->id)];
+        case ElementOp::scalar: return names_.scalars[static_cast<std::size_t>(e->id)];
         case ElementOp::index: return wrapped(e->index);
         case ElementOp::cast: {
             const DType from = e->args[0]->dtype;
@@ -131,41 +136,18 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : wraps ? of_type("quotient") : infix("/");
         case ElementOp::neg:
             return wraps ? fmt::format("tw::sub_bits<{}>(0, {})", cast_text(e->dtype), strip(arg(0))) : "(-" + arg(0) + ")";
-        case ElementOp::fma: return call("fmaf", "fma");
         case ElementOp::min: return is_float ? call("fminf", "fmin") : e->dtype == DType::I32 ? call("min", "min") : of_type("least");
         case ElementOp::max: return is_float ? call("fmaxf", "fmax") : e->dtype == DType::I32 ? call("max", "max") : of_type("most");
         case ElementOp::abs: return is_float ? call("fabsf", "fabs") : of_type("abs_bits");
-        case ElementOp::pow: return call("powf", "pow");
-        case ElementOp::floor: return call("floorf", "floor");
-        case ElementOp::ceil: return call("ceilf", "ceil");
         case ElementOp::mod: return is_float ? call("tw::mod_floor", "tw::mod_floor") : of_type("remainder");
-        case ElementOp::exp: return e->approximate ? call("__expf", "exp") : call("expf", "exp");
-        case ElementOp::exp2: return call("tw::exp2_approx", "exp2");
-        case ElementOp::log: return call("logf", "log");
-        case ElementOp::log2: return call("log2f", "log2");
-        case ElementOp::sqrt: return call("sqrtf", "sqrt");
-        case ElementOp::rsqrt: return call("rsqrtf", "rsqrt");
         case ElementOp::rcp:
             return wide             ? "(1.0 / " + arg(0) + ")"
                    : e->approximate ? call("tw::rcp_approx", "")
                                     : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
-        case ElementOp::sin: return call("sinf", "sin");
-        case ElementOp::cos: return call("cosf", "cos");
-        case ElementOp::tanh: return e->approximate ? call("tw::tanh_approx", "tanh") : call("tanhf", "tanh");
-        case ElementOp::erf: return e->approximate ? call("tw::erf_approx", "erf") : call("erff", "erf");
-        case ElementOp::sigmoid: return e->approximate ? call("tw::sigmoid_approx", "tw::sigmoid") : call("tw::sigmoid", "tw::sigmoid");
-        case ElementOp::lt: return infix("<");
-        case ElementOp::le: return infix("<=");
-        case ElementOp::gt: return infix(">");
-        case ElementOp::ge: return infix(">=");
-        case ElementOp::eq: return infix("==");
-        case ElementOp::ne: return infix("!=");
-        case ElementOp::logic_and: return infix("&&");
-        case ElementOp::logic_or: return infix("||");
         case ElementOp::logic_not: return "(!" + arg(0) + ")";
         case ElementOp::select: return "(" + strip(arg(0)) + " ? " + arg(1) + " : " + arg(2) + ")";
+        default: return "0";
     }
-    return "0";
 }
 
 // Only threads that hold an element which counts look where it is; the others leave the tile as it is.
@@ -295,42 +277,6 @@ void Printer::elementwise(int dst, const ir::Element& value, const ir::DeviceStm
     close_unrolled(words(dst));
 }
 
-void Printer::mma(const ir::Mma& op) {
-    const DType type = dtype(op.a);
-    if (!packed(op.a) || dtype(op.b) != type || dtype(op.acc) != DType::F32 || dist(op.a).shape[1] % 16) return mma_of_any_type(op);
-    const ir::Distribution &acc = dist(op.acc), &a = dist(op.a), &b = dist(op.b);
-    auto find = [](const ir::Distribution& d, int row, int column) {
-        for (int v = 0; v < d.values(); ++v) {
-            const auto c = d.at(0, v);
-            if (c[0] == row && c[1] == column) return v;
-        }
-        return -1;
-    };
-    std::vector<int> acc_at, a_at, b_at;
-    int instructions = 0;
-    for (int v = 0; v < acc.values(); v += 4) {
-        const auto c = acc.at(0, v);
-        for (int k = 0; k < a.shape[1]; k += 16) {
-            // m16n8k16: A words (row, k) (row + 8, k) (row, k + 8) (row + 8, k + 8), B words (n, k) (n, k + 8), in neighbouring slots.
-            const int av = find(a, c[0], k), bv = find(b, c[1], k);
-            const bool fits = find(acc, c[0], c[1] + 1) == v + 1 && find(acc, c[0] + 8, c[1]) == v + 2 && find(a, c[0] + 8, k) == av + 2 &&
-                              find(a, c[0], k + 8) == av + 4 && find(a, c[0] + 8, k + 8) == av + 6 && find(b, c[1], k + 8) == bv + 2;
-            if (!fits || av < 0 || bv < 0) return fail("the fragments of an mma do not fit");
-            acc_at.push_back(v), a_at.push_back(av / 2), b_at.push_back(bv / 2);
-            ++instructions;
-        }
-    }
-    UnitText at_acc = table_text(acc_at, {instructions}), at_a = table_text(a_at, {instructions}), at_b = table_text(b_at, {instructions});
-    const std::string v = open_unrolled(instructions);
-    const std::string &x = fragment_name(op.a), &y = fragment_name(op.b);
-    line(fmt::format("tw::mma_m16n8k16_{}(reinterpret_cast<float(&)[4]>({}[{}]),", target::name(type), fragment_name(op.acc), at_acc(v)));
-    const std::string i = at_a(v), j = at_b(v);
-    auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
-    line(fmt::format("    {0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}], {5}[{6}], {5}[{7}]);", x, i, plus(i, 1), plus(i, 2), plus(i, 3), y, j,
-                     plus(j, 1)));
-    close_unrolled(instructions);
-}
-
 std::string Printer::operand_word(int f, const std::string& first, int word) {
     const std::string& x = fragment_name(f);
     const int per_word = 4 / target::bytes(dtype(f));
@@ -341,54 +287,25 @@ std::string Printer::operand_word(int f, const std::string& first, int word) {
                        plus(first, 4 * word + 2), plus(first, 4 * word + 3));
 }
 
-// Any row of target's table. The fragments must hold each instruction's operands in neighbouring slots, in the order of its maps.
-void Printer::mma_of_any_type(const ir::Mma& op) {
-    const ir::Distribution &acc = dist(op.acc), &a = dist(op.a), &b = dist(op.b);
-    const target::MmaInstruction* best = nullptr;  // as lowering chooses it: the deepest that divides
-    for (const target::MmaInstruction& i : target::all_mma()) {
-        if (i.a == dtype(op.a) && i.b == dtype(op.b) && i.c == dtype(op.acc) && i.shape.m == 16 && i.shape.n == 8 &&
-            a.shape[1] % i.shape.k == 0 && (!best || i.shape.k > best->shape.k))
-            best = &i;
-    }
-    if (!best || (best->c != DType::F32 && best->c != DType::I32))
-        return fail("mma of these types has no CUDA text: accumulate in f32, integers in i32");
-    auto find = [](const ir::Distribution& d, int row, int column) {
-        for (int v = 0; v < d.values(); ++v) {
-            const auto c = d.at(0, v);
-            if (c[0] == row && c[1] == column) return v;
-        }
-        return -1;
-    };
-    const target::FragmentMap b_map = target::transposed(best->b_map);  // as rows of N
-    auto fits = [&](const ir::Distribution& d, const target::FragmentMap& map, int row, int column, int first) {
-        for (int i = 0; i < map.values(); ++i) {
-            const auto c = map.at(0, i);
-            if (first < 0 || find(d, row + c.row, column + c.col) != first + i) return false;
-        }
-        return true;
-    };
-    const int values = best->c_map.values();
-    std::vector<int> acc_at, a_at, b_at;
-    for (int v = 0; v < acc.values(); v += values) {
-        const auto c = acc.at(0, v);
-        for (int k = 0; k < a.shape[1]; k += best->shape.k) {
-            const int av = find(a, c[0], k), bv = find(b, c[1], k);
-            if (!fits(acc, best->c_map, c[0], c[1], v) || !fits(a, best->a_map, c[0], k, av) || !fits(b, b_map, c[1], k, bv))
-                return fail("the fragments of an mma do not fit");
-            acc_at.push_back(v);
-            a_at.push_back(packed(op.a) ? av / 2 : av);
-            b_at.push_back(packed(op.b) ? bv / 2 : bv);
-        }
-    }
-    const int instructions = static_cast<int>(acc_at.size());
-    functions_[function_name(*best)] = function_text(*best);
-    UnitText at_acc = table_text(acc_at, {instructions}), at_a = table_text(a_at, {instructions}), at_b = table_text(b_at, {instructions});
+void Printer::mma(const ir::Mma& op) {
+    const auto found = device::mma_words(k_, op);
+    if (!found) return fail(found.error());
+    const target::MmaInstruction& i = *found->instruction;
+    const int instructions = static_cast<int>(found->acc.size());
+    UnitText at_acc = table_text(found->acc, {instructions}), at_a = table_text(found->a, {instructions}),
+             at_b = table_text(found->b, {instructions});
     const std::string v = open_unrolled(instructions);
-    std::string text = fmt::format("tw::{}(reinterpret_cast<{}(&)[{}]>({}[{}])", function_name(*best),
-                                   best->c == DType::I32 ? "int" : "float", values, fragment_name(op.acc), at_acc(v));
-    for (int i = 0; i < best->a_registers(); ++i) text += ", " + operand_word(op.a, at_a(v), i);
-    for (int i = 0; i < best->b_registers(); ++i) text += ", " + operand_word(op.b, at_b(v), i);
-    line(text + ");");
+    // The device headers have functions for 16-bit types.
+    const bool common = packed(op.a) && i.c == DType::F32 && i.shape.k == 16;
+    const std::string function = common ? fmt::format("mma_m16n8k16_{}", target::name(i.a)) : function_name(i);
+    if (!common) functions_[function] = function_text(i);
+    std::string text = fmt::format("tw::{}(reinterpret_cast<{}(&)[{}]>({}[{}])", function, i.c == DType::I32 ? "int" : "float",
+                                   i.c_map.values(), fragment_name(op.acc), at_acc(v));
+    std::string words;
+    for (int w = 0; w < i.a_registers(); ++w) words += ", " + operand_word(op.a, at_a(v), w);
+    for (int w = 0; w < i.b_registers(); ++w) words += ", " + operand_word(op.b, at_b(v), w);
+    if (common) line(text + ","), line("    " + words.substr(2) + ");");
+    else line(text + words + ");");
     close_unrolled(instructions);
 }
 

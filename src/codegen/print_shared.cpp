@@ -4,28 +4,12 @@
 
 #include "codegen/printer.h"
 #include "codegen/unit_text.h"
+#include "device/matrices.h"
 
 namespace tw::codegen {
 
 using ir::DType;
 using ir::Expr;
-
-std::optional<int> Printer::constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const {
-    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    int elements = 0;
-    for (std::size_t dim = 0; dim < b.dims.size(); ++dim) {
-        const ir::SharedDim& sd = b.dims[dim];
-        int index = static_cast<int>(view.origin[dim].as_constant().value_or(0));
-        for (std::size_t i = 0; i < view.dims.size(); ++i) {
-            if (view.dims[i] == static_cast<int>(dim)) index += coordinate[i];
-        }
-        for (std::size_t i = 0; i < sd.extents.size(); ++i) {
-            elements += i + 1 == sd.extents.size() ? index * sd.strides[i] : index % sd.extents[i] * sd.strides[i];
-            index /= sd.extents[i];
-        }
-    }
-    return b.byte_offset + elements * target::bytes(b.dtype);
-}
 
 namespace {
 
@@ -69,16 +53,16 @@ std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& div
 std::string Printer::shared_origin(const ir::SharedView& view) {
     std::int64_t divisor = 0;
     const std::string varies = runtime_bytes(view, divisor);
-    const int fixed =
-        *constant_bytes(view, std::vector<int>(view.dims.size(), 0)) - k_.buffers[static_cast<std::size_t>(view.buffer)].byte_offset;
-    std::string text = "AT_" + buffer_names_[static_cast<std::size_t>(view.buffer)];
+    const int fixed = device::constant_bytes(k_, view, std::vector<int>(view.dims.size(), 0)) -
+                      k_.buffers[static_cast<std::size_t>(view.buffer)].byte_offset;
+    std::string text = "AT_" + names_.buffers[static_cast<std::size_t>(view.buffer)];
     if (fixed) text += " + " + std::to_string(fixed);
     return plus(text, varies);
 }
 
 UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    auto map = split(d, [&](const std::vector<int>& c) { return *constant_bytes(view, c); });
+    auto map = split(d, [&](const std::vector<int>& c) { return device::constant_bytes(k_, view, c); });
     const UnitText nowhere = [](const std::string&) { return "0"; };
     if (!map) {
         fail(fmt::format("addresses in `{}` are not sums of digits", b.name));
@@ -91,7 +75,7 @@ UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distributio
     std::string varies = runtime_bytes(view, divisor, true);
     if (b.byte_offset % target::pattern_bytes(b.swizzle) == 0) {  // the buffer's own place is added outside the swizzle
         for (int& x : bytes) x -= b.byte_offset;
-        varies = plus("AT_" + buffer_names_[static_cast<std::size_t>(view.buffer)], varies);
+        varies = plus("AT_" + names_.buffers[static_cast<std::size_t>(view.buffer)], varies);
     }
     if (b.swizzle == target::SwizzleMode::None) {
         UnitText along = table_text(bytes, extents);
@@ -129,24 +113,6 @@ UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distributio
     };
 }
 
-bool Printer::matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count) {
-    const ir::Distribution& d = dist(fragment);
-    const auto threads = prime_digits(d.thread), values = prime_digits(d.value);
-    if (threads.size() < 5 || values.empty()) return false;
-    const int inner = threads[0].dim, outer = threads[2].dim;
-    count = values.size() >= 3 ? 4 : values.size() == 2 ? 2 : 1;
-    if (count == 1) return false;
-    if (values[1].extent != 2 || (count == 4 && values[2].extent != 2)) return false;
-    out.shape = d.shape;
-    out.thread = {{8, transposed ? inner : outer, 1}};
-    out.thread.push_back(values[1]);
-    out.thread.push_back(count == 4 ? values[2] : ir::DistDigit{2, -1, 0});
-    out.thread.insert(out.thread.end(), threads.begin() + 5, threads.end());
-    out.value = {{8, transposed ? outer : inner, 1}};
-    out.value.insert(out.value.end(), values.begin() + (count == 4 ? 3 : 2), values.end());
-    return true;
-}
-
 // The pointer that a view's byte offsets are added to: this block's arena, or a peer's.
 std::string Printer::arena_of(const ir::SharedView& view) {
     if (!view.cluster_rank) return "arena";
@@ -158,10 +124,9 @@ void Printer::load_shared(const ir::LoadShared& op, int per_unit) {
     const DType type = dtype(op.dst);
     const std::string& x = fragment_name(op.dst);
     open("");
-    ir::Distribution rows;
-    int count = 0;
-    if (op.matrix && matrix_distribution(op.dst, op.matrix_transposed, rows, count)) {
-        UnitText at = shared_units(op.src, rows, 8);
+    if (const auto matrix = op.matrix ? device::matrix_rows(dist(op.dst), op.matrix_transposed) : std::nullopt) {
+        const int count = matrix->count;
+        UnitText at = shared_units(op.src, matrix->rows, 8);
         const int moves = words(op.dst) / count;
         const std::string u = open_unrolled(moves);
         std::string list;
@@ -190,12 +155,11 @@ void Printer::load_shared(const ir::LoadShared& op, int per_unit) {
 void Printer::store_shared(const ir::StoreShared& op, int per_unit) {
     const DType type = dtype(op.src);
     const std::string& x = fragment_name(op.src);
-    ir::Distribution rows;
-    int count = 0;
     const std::string once = copies_zero(dist(op.src));
-    if (op.matrix && once.empty() && matrix_distribution(op.src, op.matrix_transposed, rows, count)) {
+    if (const auto matrix = op.matrix && once.empty() ? device::matrix_rows(dist(op.src), op.matrix_transposed) : std::nullopt) {
         open("");
-        UnitText at = shared_units(op.dst, rows, 8);
+        const int count = matrix->count;
+        UnitText at = shared_units(op.dst, matrix->rows, 8);
         const int moves = words(op.src) / count;
         const std::string u = open_unrolled(moves);
         std::string list;

@@ -13,6 +13,7 @@
 #include "codegen/declarations.h"
 #include "codegen/digit_text.h"
 #include "codegen/emit.h"
+#include "codegen/names.h"
 #include "codegen/user_text.h"
 #include "device/facts.h"
 #include "ir/device.h"
@@ -51,7 +52,6 @@ private:
     std::string word_text(ir::DType t);   // element of a register array
 
     // -- names and scopes (print_kernel.cpp)
-    void choose_names();
     void find_scopes();
     void parameters();
     void declare_at(const ir::Region& region, std::size_t index);
@@ -68,7 +68,7 @@ private:
     int values(int fragment) const { return dist(fragment).values(); }
     int words(int fragment) const { return packed(fragment) ? (values(fragment) + 1) / 2 : values(fragment); }
     const ir::Distribution& dist(int fragment) const { return k_.fragments[static_cast<std::size_t>(fragment)].dist; }
-    const std::string& fragment_name(int f) const { return fragment_names_[static_cast<std::size_t>(f)]; }
+    const std::string& fragment_name(int f) const { return names_.fragments[static_cast<std::size_t>(f)]; }
     ir::DType dtype(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dtype; }
     std::string value_text(int fragment, const std::string& v);  // as a C++ value (floats for 16-bit types)
     std::string element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide);
@@ -84,7 +84,6 @@ private:
     void scan(const ir::Scan& op);
     void shuffle(const ir::Shuffle& op);
     void mma(const ir::Mma& op);
-    void mma_of_any_type(const ir::Mma& op);
     // Word `word` (4 bytes) of a fragment's elements that begin at slot `first`, as the matrix instructions take it.
     std::string operand_word(int fragment, const std::string& first, int word);
     std::string fold(ir::FoldKind op, ir::DType t, const std::string& a, const std::string& b);
@@ -115,12 +114,10 @@ private:
     std::string arena_of(const ir::SharedView& view);
     UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);
     std::string shared_origin(const ir::SharedView& view);  // byte offset of the view's first element, unswizzled
-    std::optional<int> constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const;
     std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor,
                               bool inside_panels = false);  // part of the origin that varies, "" if none; may it lie inside a panel?
     void load_shared(const ir::LoadShared& op, int width);
     void store_shared(const ir::StoreShared& op, int width);
-    bool matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count);
     void cp_async(const ir::CpAsync& op, const ir::AccessPlan& plan);
     void cp_async_whole_vectors(const ir::CpAsync& op);
 
@@ -129,21 +126,11 @@ private:
     void tma_load(const ir::TmaLoad& op);
     void tma_store(const ir::TmaStore& op);
     void wgmma(const ir::Wgmma& op);
-    struct Operand {
-        std::string start;                     // byte address text of element (0, 0)
-        std::vector<std::vector<int>> offset;  // bytes to element (block, k step)
-        int leading = 16, stride = 1024;
-        bool mn_major = false;
-        int swizzle = 0;  // descriptor code
-    };
-    void wgmma_of_any_type(const ir::Wgmma& op);
-    std::optional<Operand> operand(const ir::SharedView& view, int mn_step, int k_elements);
     void synchronise(const ir::Stmt& s);
     void pin(const ir::Pin& op);
     void carriers();
     void team_send(const ir::TeamSend& op);
     void team_receive(const ir::TeamReceive& op);
-    std::optional<std::vector<int>> rows_of(int fragment) const;
 
     const ir::Kernel& k_;
     const device::Facts facts_{k_};
@@ -155,12 +142,9 @@ private:
     std::map<std::string, std::string> functions_;  // printed before the kernel, by name (matrix_text.h)
     ir::Loc now_;
 
-    std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_, buffer_names_, barrier_names_,
-        team_names_, map_names_;
+    const Names names_{k_};
     std::vector<Argument> arguments_;
     std::vector<bool> pointer_used_;
-    std::map<int, ir::RingCounter> rings_;  // by the counter
-    std::map<int, int> counter_of_;         // of slots and phases
     Declarations declarations_;
     std::vector<bool> var_declared_;
     std::map<const ir::ElementNode*, UnitText> leaf_text_;

@@ -1,5 +1,6 @@
 #include "codegen/reference_text.h"
 
+#include "codegen/operator_text.h"
 #include "codegen/user_text.h"
 
 #include <fmt/format.h>
@@ -55,29 +56,21 @@ public:
                 for (std::size_t i = 0; i < e->args.size(); ++i) indices.push_back(arg(i));
                 return "(long long)" + element(e->id, indices);
             }
-            case ExprKind::add: return infix("+");
-            case ExprKind::sub: return infix("-");
-            case ExprKind::mul: return infix("*");
             case ExprKind::floor_div: return call("floor_div");
             case ExprKind::mod: return call("floor_mod");
             case ExprKind::min: return call("least");
             case ExprKind::max: return call("most");
-            case ExprKind::lt: return truth("<");
-            case ExprKind::le: return truth("<=");
-            case ExprKind::eq: return truth("==");
-            case ExprKind::ne: return truth("!=");
-            case ExprKind::logic_and: return truth("&&");
-            case ExprKind::logic_or: return truth("||");
+            case ExprKind::lt:
+            case ExprKind::le:
+            case ExprKind::eq:
+            case ExprKind::ne:
+            case ExprKind::logic_and:
+            case ExprKind::logic_or: return truth(infix_sign(e.kind()));
             case ExprKind::logic_not: return "(long long)(!" + arg(0) + ")";
             case ExprKind::select: return "(" + arg(0) + " ? " + arg(1) + " : " + arg(2) + ")";
-            case ExprKind::bit_xor: return infix("^");
-            case ExprKind::bit_and: return infix("&");
-            case ExprKind::shift_left: return infix("<<");
-            case ExprKind::shift_right: return infix(">>");
-            case ExprKind::block_index:
-            case ExprKind::grid_size:
-            case ExprKind::cluster_rank: break;
+            default: break;
         }
+        if (const char* sign = infix_sign(e.kind())) return infix(sign);
         problem = "an index of `computes` depends on the launch";
         return "0";
     }

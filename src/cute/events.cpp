@@ -265,7 +265,7 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
         e.number = template_number(templates);
         return add(out, e);
     }
-    if (f == "tma_store_fence" || f == "fence_view_async_shared") return add(out, of(Event::Kind::fence, i));
+    if (f == "tma_store_fence" || f == "fence_view_async_shared" || f == "proxy_fence") return add(out, of(Event::Kind::fence, i));
     if (f == "tma_store_arrive") return add(out, of(Event::Kind::bulk_commit, i));
     if (f == "tma_store_wait") return add(out, of(Event::Kind::bulk_wait, i));
     if (f == "warpgroup_arrive") return add(out, of(Event::Kind::arrive, i));

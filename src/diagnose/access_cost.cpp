@@ -181,7 +181,7 @@ private:
         r.statement = one_line(ir::print(k_, s));
         // An unrolled loop repeats a statement: one remark a place.
         for (const AccessRemark& had : report_.remarks) {
-            if (had.code == r.code && had.loc.line == r.loc.line && had.loc.column == r.loc.column && had.message == r.message) return;
+            if (had.code == r.code && ir::same_line(had.loc, r.loc) && had.loc.column == r.loc.column && had.message == r.message) return;
         }
         report_.remarks.push_back(std::move(r));
     }

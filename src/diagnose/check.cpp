@@ -105,15 +105,15 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     };
     // Expectations first: they are nearest to where a bug is made. A kernel that fails by itself as well is shown failing below.
     auto is_open = [](const verify::Obligation& o) { return o.status == verify::Status::not_proved; };
-    std::set<int> expected;
+    std::set<ir::Line> expected;
     for (const auto& o : result.obligations) {
-        if (is_open(o) && o.kind == "expect") expected.insert(o.loc.line);
+        if (is_open(o) && o.kind == "expect") expected.insert(o.loc.first_line());
     }
     if (!expected.empty()) {
         result.counterexample = refute_expectations(kernel, expected, search);
         if (result.counterexample) {
             for (auto& o : result.obligations) {
-                if (!is_open(o) || o.kind != "expect" || o.loc.line != result.counterexample->loc.line) continue;
+                if (!is_open(o) || o.kind != "expect" || !ir::same_line(o.loc, result.counterexample->loc)) continue;
                 o.status = verify::Status::violated;
                 o.reason = result.counterexample->message + " (" + result.counterexample->sizes_text + ")";
             }

@@ -75,7 +75,7 @@ using Executions = std::map<Key, Execution>;
 
 class Runs {
 public:
-    Runs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<int>& lines, std::uint64_t seed)
+    Runs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<ir::Line>& lines, std::uint64_t seed)
         : k_(k), sizes_(sizes), lines_(lines) {
         inputs = emulate::random_inputs(k, sizes, seed, false);
         scalars = emulate::random_scalars(k.scalars, seed);
@@ -103,7 +103,7 @@ public:
 private:
     template <class Passed>
     void record(const ExpectSeen& s, Executions& into, Passed& passed) {
-        if (!lines_.count(s.stmt->loc.line)) return;
+        if (!lines_.count(s.stmt->loc.first_line())) return;
         const auto& e = std::get<Expect>(s.stmt->op);
         const std::array<int, 3> block = {s.block[0], s.block[1], s.block[2]};
         std::vector<std::int64_t> instances;
@@ -144,7 +144,7 @@ private:
 
     const ir::Kernel& k_;
     const std::vector<std::int64_t>& sizes_;
-    const std::set<int>& lines_;
+    const std::set<ir::Line>& lines_;
 };
 
 std::string place_text(const Index& c) {
@@ -182,7 +182,8 @@ std::map<std::int64_t, std::vector<Index>> classes_of(const ir::FieldSource& sou
 
 class Refutation {
 public:
-    Refutation(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<int>& lines, std::uint64_t seed, double until)
+    Refutation(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<ir::Line>& lines, std::uint64_t seed,
+               double until)
         : k_(k), sizes_(sizes), runs_(k, sizes, lines, seed), until_(until) {}
 
     std::optional<Refuted> find() {
@@ -442,7 +443,7 @@ private:
 
 }  // namespace
 
-std::optional<Counterexample> refute_expectations(const ir::Kernel& k, const std::set<int>& lines, const SearchOptions& options) {
+std::optional<Counterexample> refute_expectations(const ir::Kernel& k, const std::set<ir::Line>& lines, const SearchOptions& options) {
     const double start = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
     const double until = start + options.seconds;
     int tried = 0;

@@ -13,6 +13,6 @@
 namespace tw::diagnose {
 
 // The first expectation found to fail, among those on these lines of the file.
-std::optional<Counterexample> refute_expectations(const ir::Kernel& kernel, const std::set<int>& lines, const SearchOptions& options);
+std::optional<Counterexample> refute_expectations(const ir::Kernel& kernel, const std::set<ir::Line>& lines, const SearchOptions& options);
 
 }  // namespace tw::diagnose

@@ -118,22 +118,24 @@ bool writes(Touch t) {
 
 // Two accesses to shared memory without an order between them, `before` first in this run: what is known, and no more.
 std::string unordered(Touch before, Touch now, const Event& first, const Event& second) {
-    const std::string lines = first.stmt->loc.line == second.stmt->loc.line
-                                  ? fmt::format("the two executions of line {}", first.stmt->loc.line)
-                                  : fmt::format("line {} and line {}", first.stmt->loc.line, second.stmt->loc.line);
+    const std::string lines = ir::same_line(first.stmt->loc, second.stmt->loc)
+                                  ? fmt::format("the two executions of line {}", ir::line_text(first.stmt->loc))
+                                  : fmt::format("line {} and line {}", ir::line_text(first.stmt->loc), ir::line_text(second.stmt->loc));
     if (first.rank != second.rank) return fmt::format("nothing that orders {}, which run in two blocks of the cluster", lines);
     if (before == Touch::tma_load && now == Touch::tma_load)
         return fmt::format("a wait between {} that says that the place is free again", lines);
     if (before == Touch::wgmma)
-        return fmt::format("a wait for the wgmma of line {} that comes before line {}", first.stmt->loc.line, second.stmt->loc.line);
+        return fmt::format("a wait for the wgmma of line {} that comes before line {}", ir::line_text(first.stmt->loc),
+                           ir::line_text(second.stmt->loc));
     if (before == Touch::tma_store)
-        return fmt::format("a wait for the TMA store of line {} that thread and barriers carry to line {}", first.stmt->loc.line,
-                           second.stmt->loc.line);
+        return fmt::format("a wait for the TMA store of line {} that thread and barriers carry to line {}", ir::line_text(first.stmt->loc),
+                           ir::line_text(second.stmt->loc));
     if (before == Touch::cp_async)
-        return fmt::format("a wait for the copy of line {}, or a barrier after it, before line {}", first.stmt->loc.line,
-                           second.stmt->loc.line);
+        return fmt::format("a wait for the copy of line {}, or a barrier after it, before line {}", ir::line_text(first.stmt->loc),
+                           ir::line_text(second.stmt->loc));
     if (before == Touch::tma_load && now != Touch::tma_load)
-        return fmt::format("a wait for the phase in which line {} lands, before line {}", first.stmt->loc.line, second.stmt->loc.line);
+        return fmt::format("a wait for the phase in which line {} lands, before line {}", ir::line_text(first.stmt->loc),
+                           ir::line_text(second.stmt->loc));
     if (first.warp == second.warp) return fmt::format("a barrier of the warp's lanes between {}", lines);
     return fmt::format("a barrier, or an arrival and a wait, between {}", lines);
 }
@@ -172,19 +174,19 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
             if (w.arrivals) s.detail += fmt::format("{} of {} arrivals outstanding", w.arrivals, b.arrivals);
             if (w.bytes > 0) s.detail += fmt::format("{}{} bytes announced that have not come", w.arrivals ? ", " : "", w.bytes);
             if (w.bytes < 0) s.detail += fmt::format("{}{} bytes more came than were announced", w.arrivals ? ", " : "", -w.bytes);
-            std::set<int> lines;
+            std::set<ir::Line> lines;
             const auto log = r.history.arrivals.find({w.rank, base[static_cast<std::size_t>(w.barrier)] + static_cast<int>(w.slot)});
             int got = 0;
             if (log != r.history.arrivals.end()) {
                 for (const emulate::Arrival& a : log->second) {
                     if (a.phase != w.phase) continue;
                     got += a.arrivals;
-                    if (a.event) lines.insert(r.history.events[a.event].stmt->loc.line);
+                    if (a.event) lines.insert(r.history.events[a.event].stmt->loc.first_line());
                 }
             }
             if (!lines.empty()) {
                 s.detail += "; so far from line";
-                for (int l : lines) s.detail += " " + std::to_string(l);
+                for (const ir::Line& l : lines) s.detail += " " + ir::line_text(l);
             }
             const int score = w.bytes != 0 && !w.arrivals ? 3 : got > 0 && w.arrivals ? 2 : 1;
             if (score > worst_score) worst = &w, worst_score = score;
@@ -216,7 +218,7 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         const std::string name = fmt::format("`{}[{}]`", b.name, worst->slot);
         c.message = fmt::format("deadlock: {} waits for ever at mbarrier {}", role_of(k, e), name);
         std::string lines;
-        for (const ir::Stmt* s : arrivers(k, worst->barrier)) lines += (lines.empty() ? "line " : ", line ") + std::to_string(s->loc.line);
+        for (const ir::Stmt* s : arrivers(k, worst->barrier)) lines += (lines.empty() ? "line " : ", line ") + ir::line_text(s->loc);
         if (worst->bytes > 0 && !worst->arrivals) {
             c.missing = fmt::format("all arrivals of this phase came, but {} of the announced bytes never land", worst->bytes);
             c.hint = fmt::format(
@@ -306,14 +308,14 @@ void unwritten(Counterexample& c, const Replay& r, const Event& now, Suspects& s
     const auto* peer = std::get_if<ir::LoadShared>(&now.stmt->op);
     if (peer && peer->src.cluster_rank) {
         c.missing = fmt::format("nothing that orders the write of the other block of the cluster (line {}) before this read",
-                                writers.front()->loc.line);
+                                ir::line_text(writers.front()->loc));
         return;
     }
     std::string run, waiting;
     for (const ir::Stmt* w : writers) {
         const bool ran = std::any_of(r.history.events.begin(), r.history.events.end(),
                                      [&](const Event& e) { return e.stmt == w && e.rank == now.rank; });
-        const std::string line = std::to_string(w->loc.line);
+        const std::string line = ir::line_text(w->loc);
         std::string& lines = ran ? run : waiting;
         if ((", " + lines + ",").find(", " + line + ",") == std::string::npos) lines += (lines.empty() ? "" : ", ") + line;
     }

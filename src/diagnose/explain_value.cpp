@@ -86,11 +86,11 @@ public:
             TraceStep s = step(m, value);
             // A reduction goes through a buffer of its own and ends in arithmetic: one step.
             if (s.detail.find("_scratch` byte") != std::string::npos) continue;
-            if (!steps.empty() && steps.back().loc.line == s.loc.line && (s.action == "reduction" || s.action == "arithmetic") &&
+            if (!steps.empty() && ir::same_line(steps.back().loc, s.loc) && (s.action == "reduction" || s.action == "arithmetic") &&
                 (steps.back().action == "reduction" || steps.back().action == "arithmetic") && steps.back().iteration == s.iteration) {
                 continue;
             }
-            if (!steps.empty() && steps.back().loc.line == s.loc.line && steps.back().action == s.action && s.detail.empty()) {
+            if (!steps.empty() && ir::same_line(steps.back().loc, s.loc) && steps.back().action == s.action && s.detail.empty()) {
                 if (steps.back().iteration != s.iteration) {
                     // An accumulator that goes through several iterations.
                     const std::string first = steps.back().detail;
@@ -397,8 +397,8 @@ void ValueStory::look_for_fills() {
         if (fill_ || !found_.constant || !std::isfinite(f.second)) continue;
         if (found_.in_extremum && !found_.constants.count(f.second)) continue;
         fill_ = stmt;
-        fill_place_ =
-            fmt::format("line {} ({} of value {:g})", stmt->loc.line, how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
+        fill_place_ = fmt::format("line {} ({} of value {:g})", ir::line_text(stmt->loc),
+                                  how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
     }
 }
 
@@ -433,8 +433,8 @@ std::string ValueStory::disagreement() const {
         };
         const auto put = place(c_.trace[i - 1].detail), taken = place(c_.trace[i].detail);
         if (!put.first.empty() && put.first == taken.first && put.second != taken.second) {
-            text = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c_.trace[i - 1].loc.line, put.second,
-                               c_.trace[i].loc.line, taken.second);
+            text = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", ir::line_text(c_.trace[i - 1].loc),
+                               put.second, ir::line_text(c_.trace[i].loc), taken.second);
         }
     }
     return text;
@@ -449,7 +449,7 @@ std::string ValueStory::hint_of_missing() {
     if (dropped_at_ || found_.cancels || !masked || found_.has(Kind::foreign)) return {};
     c_.trace = tracer_.way(
         top_, tracer_.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && r_.history.events[m.event].stmt == masked; }));
-    return fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`", masked->loc.line,
+    return fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`", ir::line_text(masked->loc),
                        tensor_of_load(k_, *masked));
 }
 
@@ -473,7 +473,7 @@ std::string ValueStory::equal_terms_text() const {
                 return fmt::format(
                     "the right elements, but line {} takes a root, a logarithm or a power, and of these numbers (negative, or 0) "
                     "it is not what `computes` says",
-                    s->loc.line);
+                    ir::line_text(s->loc));
         }
     }
     return "the right elements, combined as `computes` says: only the values differ";
@@ -545,7 +545,7 @@ void ValueStory::picture() {
         if (!c_.picture.empty()) return;
         for (std::size_t i = 1; i < r_.history.events.size() && c_.picture.empty(); ++i) {
             const emulate::Event& e = r_.history.events[i];
-            if (e.stmt->loc.line != s.loc.line) continue;
+            if (!ir::same_line(e.stmt->loc, s.loc)) continue;
             auto [printed, fresh] = statements.try_emplace(e.stmt);
             if (fresh) printed->second = ir::print(k_, *e.stmt);
             if (printed->second != s.statement) continue;

@@ -151,8 +151,8 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event, int wanted) {
     p.clipped = rows > most_rows || columns > most_columns * run;
     const std::string name = r.kernel.tensors[static_cast<std::size_t>(tensor)].name;
     const bool transposed = chosen.row == d_column && rank_two && rank > 1;
-    p.title = fmt::format("the {} x {} tile at line {}, `{}`: the element of `{}` in each cell{}", rows, columns, e.stmt->loc.line,
-                          ir::kind_name(e.stmt->op), name, transposed ? " (read transposed)" : "");
+    p.title = fmt::format("the {} x {} tile at line {}, `{}`: the element of `{}` in each cell{}", rows, columns,
+                          ir::line_text(e.stmt->loc), ir::kind_name(e.stmt->op), name, transposed ? " (read transposed)" : "");
     p.legend = fmt::format("row, column of `{}`{}; * marks a cell that a plain copy would fill otherwise ({} of {})", name,
                            run > 1 ? fmt::format(", every {}th column (between them neighbours stay neighbours)", run) : "",
                            cells.size() - best, cells.size());

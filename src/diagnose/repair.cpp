@@ -38,14 +38,14 @@ void CandidateList::change(int rank, int place, std::string text, std::function<
 
 void CandidateList::edit(int rank, int place, std::string text, std::function<void(Site&)> apply) {
     const ir::Loc loc = places_[static_cast<std::size_t>(place)].stmt->loc;
-    list_.push_back({rank, loc, fmt::format("line {}: {}", loc.line, text), [place, apply = std::move(apply)](ir::Kernel& k) {
+    list_.push_back({rank, loc, fmt::format("line {}: {}", ir::line_text(loc), text), [place, apply = std::move(apply)](ir::Kernel& k) {
                          Site site = sites_of(k)[static_cast<std::size_t>(place)];
                          apply(site);
                      }});
 }
 
 void CandidateList::declare(int rank, ir::Loc loc, std::string text, std::function<void(ir::Kernel&)> apply) {
-    list_.push_back({rank, loc, loc.line ? fmt::format("line {}: {}", loc.line, text) : std::move(text), std::move(apply)});
+    list_.push_back({rank, loc, loc.line ? fmt::format("line {}: {}", ir::line_text(loc), text) : std::move(text), std::move(apply)});
 }
 
 // A line may have become several statements (an unrolled loop): what is added beside it is added beside each of them.
@@ -56,12 +56,12 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
     std::set<std::pair<const ir::Region*, std::size_t>> taken;
     for (std::size_t i = 0; i < places_.size(); ++i) {
         const Place& p = places_[i];
-        if (p.elected || p.stmt->loc.line != named.loc.line || p.stmt->op.index() != named.op.index()) continue;
+        if (p.elected || !ir::same_line(p.stmt->loc, named.loc) || p.stmt->op.index() != named.op.index()) continue;
         std::size_t at = after ? p.at + 1 : p.at;
         if (after) {
-            while (at < p.region->size() && (*p.region)[at].loc.line == named.loc.line) ++at;  // all that one line became
+            while (at < p.region->size() && ir::same_line((*p.region)[at].loc, named.loc)) ++at;  // all that one line became
         } else {
-            while (at > 0 && (*p.region)[at - 1].loc.line == named.loc.line) --at;
+            while (at > 0 && ir::same_line((*p.region)[at - 1].loc, named.loc)) --at;
         }
         if (taken.emplace(p.region, at).second) spots.emplace_back(static_cast<int>(i), at);
     }
@@ -83,8 +83,8 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
 void CandidateList::insert_before(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations) {
     while (place >= 0 && places_[static_cast<std::size_t>(place)].elected) place = places_[static_cast<std::size_t>(place)].parent;
     if (place >= 0)
-        insert(rank, place, false, fmt::format("{} before line {}", what, places_[static_cast<std::size_t>(place)].stmt->loc.line),
-               operations);
+        insert(rank, place, false,
+               fmt::format("{} before line {}", what, ir::line_text(places_[static_cast<std::size_t>(place)].stmt->loc)), operations);
 }
 
 void CandidateList::insert_after(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations) {
@@ -92,7 +92,8 @@ void CandidateList::insert_after(int rank, int place, const std::string& what, c
     if (place < 0) return;
     const ir::Stmt& s = *places_[static_cast<std::size_t>(place)].stmt;
     insert(rank, place, true,
-           fmt::format("{} after {}line {}", what, std::holds_alternative<ir::For>(s.op) ? "the loop of " : "", s.loc.line), operations);
+           fmt::format("{} after {}line {}", what, std::holds_alternative<ir::For>(s.op) ? "the loop of " : "", ir::line_text(s.loc)),
+           operations);
 }
 
 std::vector<Candidate> repair_candidates(const ir::Kernel& kernel, const Suspects& suspects) {

@@ -13,9 +13,9 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
-std::string lines_text(const std::set<int>& lines) {
+std::string lines_text(const std::set<ir::Line>& lines) {
     std::string s = lines.size() == 1 ? "line " : "lines ";
-    for (int l : lines) s += (s.back() == ' ' ? "" : ", ") + std::to_string(l);
+    for (const ir::Line& l : lines) s += (s.back() == ' ' ? "" : ", ") + ir::line_text(l);
     return s;
 }
 
@@ -28,9 +28,9 @@ void own_numbers(CandidateList& list) {
         if (!n || !p.role) continue;
         const auto id = n->id.as_constant();
         if (!id || !seen.emplace(p.role, *id).second) continue;
-        std::set<int> lines;
+        std::set<ir::Line> lines;
         ir::for_each_stmt(p.role->body, [&](const ir::Stmt& s) {
-            if (auto* m = std::get_if<ir::NamedSync>(&s.op); m && m->id.is_constant(*id)) lines.insert(s.loc.line);
+            if (auto* m = std::get_if<ir::NamedSync>(&s.op); m && m->id.is_constant(*id)) lines.insert(s.loc.first_line());
         });
         auto renumber = [role = p.role->name, number = *id](ir::Kernel& x, const Expr& to) {
             for (ir::Stmt& s : x.body) {

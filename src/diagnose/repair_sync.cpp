@@ -146,9 +146,9 @@ void move_within(CandidateList& list, int place, const std::string& what) {
     for (int by : {-1, 1, -2, 2, -3, 3}) {
         const auto to = static_cast<std::ptrdiff_t>(p.at) + by;
         if (to < 0 || to >= static_cast<std::ptrdiff_t>(p.region->size())) continue;
-        const int line = (*p.region)[static_cast<std::size_t>(to)].loc.line;
-        if (!line || line == p.stmt->loc.line) continue;
-        list.edit(28, place, fmt::format("move {} {} line {}", what, by < 0 ? "before" : "after", line), [by](Site& s) {
+        const ir::Loc& there = (*p.region)[static_cast<std::size_t>(to)].loc;
+        if (!there.line || ir::same_line(there, p.stmt->loc)) continue;
+        list.edit(28, place, fmt::format("move {} {} line {}", what, by < 0 ? "before" : "after", ir::line_text(there)), [by](Site& s) {
             auto here = s.region.begin() + static_cast<std::ptrdiff_t>(s.at);
             if (by < 0) std::rotate(here + by, here, here + 1);
             else std::rotate(here, here + 1, here + 1 + by);

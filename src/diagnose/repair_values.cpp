@@ -343,7 +343,7 @@ private:
             if (!loop) continue;
             const int number = list_.number_of(&(*here.region)[i]);
             const std::string text = fmt::format("`{}` keeps what the round before left: set it in every round of the loop of line {}",
-                                                 k_.fragments[static_cast<std::size_t>(c.dst)].name, (*here.region)[i].loc.line);
+                                                 k_.fragments[static_cast<std::size_t>(c.dst)].name, ir::line_text((*here.region)[i].loc));
             list_.edit(4, place_, text, [number](Site& s) {
                 const ir::Stmt start = s.stmt();
                 Site target = sites_of(s.kernel)[static_cast<std::size_t>(number)];
@@ -359,7 +359,7 @@ private:
         while (up >= 0 && !std::holds_alternative<ir::For>(list_.places()[static_cast<std::size_t>(up)].stmt->op))
             up = list_.places()[static_cast<std::size_t>(up)].parent;
         if (up < 0) return;
-        const int line = list_.places()[static_cast<std::size_t>(up)].stmt->loc.line;
+        const std::string line = ir::line_text(list_.places()[static_cast<std::size_t>(up)].stmt->loc);
         list_.edit(4, place_,
                    fmt::format("`{}` starts anew in every iteration: set it before the loop of line {}",
                                k_.fragments[static_cast<std::size_t>(c.dst)].name, line),

@@ -288,13 +288,13 @@ const std::vector<UnprovedReason>& unproved_reasons() {
 namespace {
 
 // The statement in which a tile of this name is carried, or set: the loop for what a loop carries.
-int line_of(const ir::Kernel& k, const std::string& fragment) {
+ir::Line line_of(const ir::Kernel& k, const std::string& fragment) {
     int id = -1;
     for (std::size_t i = 0; i < k.fragments.size(); ++i) {
         if (k.fragments[i].name == fragment) id = static_cast<int>(i);
     }
-    if (id < 0) return 0;
-    int line = k.fragments[static_cast<std::size_t>(id)].loc.line;
+    if (id < 0) return {};
+    ir::Line line = k.fragments[static_cast<std::size_t>(id)].loc.first_line();
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         const auto* loop = std::get_if<ir::For>(&s.op);
         if (!loop) return;
@@ -302,7 +302,7 @@ int line_of(const ir::Kernel& k, const std::string& fragment) {
             const auto* c = std::get_if<ir::Compute>(&inner.op);
             const auto* m = std::get_if<ir::Mma>(&inner.op);
             const auto* w = std::get_if<ir::Wgmma>(&inner.op);
-            if ((c && c->dst == id) || (m && m->acc == id) || (w && w->acc == id)) line = inner.loc.line;
+            if ((c && c->dst == id) || (m && m->acc == id) || (w && w->acc == id)) line = inner.loc.first_line();
         });
     });
     return line;
@@ -327,7 +327,7 @@ std::string with_forms(const ir::Kernel& k, const std::string& reason) {
         if (const auto open = meaning.find("{}"); open != std::string::npos) {
             const std::string name = name_after(reason, at + r.phrase.size());
             meaning.replace(open, 2, name);
-            if (const int line = line_of(k, name)) where = fmt::format("line {}: ", line);
+            if (const ir::Line line = line_of(k, name); line.number) where = fmt::format("line {}: ", ir::line_text(line));
         }
         if (!said.insert(meaning).second) continue;
         told += fmt::format("\n      {}{}\n      passes: {}", where, meaning, r.passes);

@@ -204,8 +204,8 @@ void Machine::run_cluster() {
         }
         std::string where;
         for (const StuckWarps& t : stuck) {
-            where += "\n    " + std::to_string(t.warps) + " warp(s) wait at line " + std::to_string(t.stmt->loc.line) + ": " +
-                     ir::print(k_, *t.stmt);
+            where +=
+                "\n    " + std::to_string(t.warps) + " warp(s) wait at line " + ir::line_text(t.stmt->loc) + ": " + ir::print(k_, *t.stmt);
             if (t.barrier >= 0) {
                 where += " (slot " + std::to_string(t.slot) + ": " + std::to_string(t.phase) + " phases done, " +
                          std::to_string(t.arrivals) + " arrivals and " + std::to_string(t.bytes) + " bytes outstanding)";

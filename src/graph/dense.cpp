@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "graph/product.h"
 #include "graph/window.h"
@@ -46,7 +47,8 @@ namespace {
 // A group whose anchor's positions are those of one remainder in each dimension: what it reads and writes there are views.
 class Phase {
 public:
-    Phase(const Primitives& p, Group g, std::vector<Residue> r) : p_(p), g_(std::move(g)), r_(std::move(r)) {}
+    // `merged`: of all remainders in the last dimension, which become an atom of their own.
+    Phase(const Primitives& p, Group g, std::vector<Residue> r, bool merged) : p_(p), g_(std::move(g)), r_(std::move(r)), merged_(merged) {}
 
     // The atoms of the positions, one for each dimension (-1: an extent of 1); empty: what follows sees them otherwise.
     std::vector<int> split() {
@@ -77,6 +79,10 @@ public:
                 g_.size[next] = r_[d].extent;
                 atoms[d] = next;
                 fresh.push_back(next++);
+                if (!merged_ || d + 1 != w.out.size()) continue;
+                g_.size[next] = r_[d].apart;
+                remainder_ = next;
+                fresh.push_back(next++);
             }
             if (!replace(old[i], fresh, dims[i], w)) return {};
         }
@@ -84,6 +90,7 @@ public:
     }
 
     Group& group() { return g_; }
+    int remainder() const { return remainder_; }
 
 private:
     bool replace(int atom, const std::vector<int>& fresh, const std::vector<std::size_t>& dims, const Window& w) {
@@ -103,8 +110,10 @@ private:
                 std::int64_t stride = place.stride;
                 for (std::size_t k = dims.size(); k-- > 0;) {
                     const std::size_t d = dims[k];
+                    const bool all = merged_ && d + 1 == w.out.size();
+                    if (all) made.insert(made.begin(), {fresh[k + 1], stride, 0, r_[d].apart});
                     made.insert(made.begin(), {fresh[k], stride * r_[d].apart, 0, r_[d].extent});
-                    read.offset += r_[d].rest * stride;
+                    if (!all) read.offset += r_[d].rest * stride;
                     stride *= w.out[d];
                 }
                 read.places.insert(read.places.erase(read.places.begin() + static_cast<std::ptrdiff_t>(i)), made.begin(), made.end());
@@ -120,6 +129,8 @@ private:
     const Primitives& p_;
     Group g_;
     std::vector<Residue> r_;
+    bool merged_;
+    int remainder_ = -1;
 };
 
 class Dense {
@@ -137,10 +148,10 @@ public:
             if (positions_[d] >= 0) line_ = d;
         if (!arrange()) return;
         choose();
-        operands();
+        const bool none = std::any_of(r_.begin(), r_.end(), [](const Residue& r) { return r.taps == 0; });
+        if (!none) operands();
         if (w_.failed) return;
         head();
-        const bool none = std::any_of(r_.begin(), r_.end(), [](const Residue& r) { return r.taps == 0; });
         if (none) {
             w_.line(fmt::format("acc = tw.zeros(f32, {})", matrix_ ? fmt::format("({}, {})", bm_, bn_) : fmt::format("({},)", bn_)));
             w_.anchor_equation = "0.0";
@@ -387,6 +398,12 @@ private:
     std::string warps_, x_, kernel_;
 };
 
+// What lies side by side is stored in vectors of 16 bytes: views of it start at such addresses.
+bool aligned(const Group& g) {
+    return g.output.offset % 4 == 0 &&
+           std::all_of(g.reads.begin(), g.reads.end(), [](const auto& read) { return read.second.offset % 4 == 0; });
+}
+
 }  // namespace
 
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& group, const std::string& name) {
@@ -416,24 +433,71 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
     if (count > 128) return refused("a transposed convolution with more than 128 remainders of its strides");
     std::vector<KernelText> out;
     bool packed = false;
-    for (std::size_t i = 0; i < count; ++i) {
+    // Remainders of the last dimension together, where each is for the matrix unit: what they store lies side by side, and is in the cache
+    // at one time.
+    const std::size_t lasts = all.back().size();
+    const std::string apart = "apart:" + v.from;  // Precision::rows: what is not proved together is tried one by one
+    const bool merged =
+        lasts > 1 && lasts <= 4 && !p.rows.contains(apart) &&
+        std::all_of(all.back().begin(), all.back().end(), [&](const Residue& r) { return r.extent == all.back()[0].extent; });
+    const auto residue_of = [&](std::size_t i) {
         std::vector<Residue> r(all.size());
-        std::size_t rest = i;
-        for (std::size_t d = all.size(); d-- > 0;) {
-            r[d] = all[d][rest % all[d].size()];
-            rest /= all[d].size();
-        }
-        Phase phase(p, g, r);
+        for (std::size_t d = all.size(); d-- > 0; i /= all[d].size()) r[d] = all[d][i % all[d].size()];
+        return r;
+    };
+    const auto finish = [&](Writer& w, bool together) -> std::optional<Problem> {
+        if (w.failed) return w.problem;
+        auto kernel = w.finish();
+        if (!kernel) return kernel.error();
+        if (packed) kernel->rows = together ? apart : v.from;
+        out.push_back(std::move(*kernel));
+        return std::nullopt;
+    };
+    const auto no_taps = [&](std::size_t i) {
+        const auto r = residue_of(i);
+        return std::any_of(r.begin(), r.end(), [](const Residue& one) { return one.taps == 0; });
+    };
+    bool filled = false;
+    for (std::size_t i = 0; i < count && count > 1 && !filled; ++i) filled = no_taps(i);
+    if (filled) {
+        // Positions that no tap meets: a kernel gives all positions what these have, row by row; the others are written over it.
+        std::vector<Residue> whole;
+        for (const std::int64_t n : v.window.out) whole.push_back({0, n, 0, 0, 1, 0, 1, 1, 1});
+        Phase phase(p, g, whole, false);
         const auto positions = phase.split();
         if (positions.empty()) return refused("what follows a convolution cuts its positions");
-        Writer w(p, phase.group(), count == 1 ? name : fmt::format("{}_{}", name, i));
-        if (write_packed_phase(w, r, positions, i, !packed)) packed = true;
+        Writer w(p, phase.group(), name + "_none");
+        Dense(w, whole, positions).write();
+        if (auto problem = finish(w, false)) return Unexpected<Problem>{*problem};
+    }
+    for (std::size_t i = 0; i < count;) {
+        if (filled && no_taps(i)) {
+            ++i;
+            continue;
+        }
+        const std::string own = count == 1 ? name : fmt::format("{}_{}", name, i);
+        if (merged && i % lasts == 0) {
+            std::vector<std::vector<Residue>> r;
+            for (std::size_t k = 0; k < lasts; ++k) r.push_back(residue_of(i + k));
+            Phase phases(p, g, r[0], true);
+            const auto positions = phases.split();
+            Writer w(p, phases.group(), own);
+            if (!positions.empty() && aligned(phases.group()) && write_packed_phases(w, r, positions, phases.remainder(), i, !packed)) {
+                packed = true;
+                if (auto problem = finish(w, true)) return Unexpected<Problem>{*problem};
+                i += lasts;
+                continue;
+            }
+        }
+        const auto r = residue_of(i);
+        Phase phase(p, g, r, false);
+        const auto positions = phase.split();
+        if (positions.empty()) return refused("what follows a convolution cuts its positions");
+        Writer w(p, phase.group(), own);
+        if (write_packed_phases(w, {r}, positions, -1, i, !packed)) packed = true;
         else Dense(w, r, positions).write();
-        if (w.failed) return Unexpected<Problem>{w.problem};
-        auto kernel = w.finish();
-        if (!kernel) return Unexpected<Problem>{kernel.error()};
-        if (packed) kernel->rows = v.from;
-        out.push_back(std::move(*kernel));
+        if (auto problem = finish(w, false)) return Unexpected<Problem>{*problem};
+        ++i;
     }
     return out;
 }

@@ -83,6 +83,23 @@ std::vector<int> cuts_of(const Primitives& p, const Group& g) {
     return out;
 }
 
+// Packing may read what another kernel was to read for it (packed_conv.cpp): kernels whose result nobody reads are left out.
+void drop_unread(const Primitives& p, std::vector<KernelText>& kernels) {
+    for (bool again = true; again;) {
+        std::set<int> read(p.outputs.begin(), p.outputs.end());
+        for (const KernelText& k : kernels)
+            for (const Argument& a : k.arguments)
+                if (!a.output) read.insert(a.primitive);
+        const auto unread = [&](const KernelText& k) {
+            const Argument& out = k.arguments.back();
+            return out.scratch.empty() && !read.contains(out.primitive);
+        };
+        const auto from = std::remove_if(kernels.begin(), kernels.end(), unread);
+        again = from != kernels.end();
+        kernels.erase(from, kernels.end());
+    }
+}
+
 }  // namespace
 
 Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
@@ -118,6 +135,7 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
             }
         }
         if (again) continue;
+        drop_unread(*primitives, out.kernels);
         out.source = fmt::format(
             "\"\"\"Generated from the graph {}: {} kernels, in the order of their launches.\"\"\"\nimport tilewright as tw\nfrom "
             "tilewright import bf16, f16, f32, i32, i64, tf32\n",

@@ -143,6 +143,16 @@ bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
     return true;
 }
 
+// A dimension without a window lies inside the one before it, whose taps are then as far apart as it is long.
+void join_plain(Window& w) {
+    for (std::size_t d = w.in.size(); d-- > 1;) {
+        if (w.kernel[d] != 1 || w.stride[d] != 1 || w.padding[d] != 0 || w.stride[d - 1] != 1) continue;
+        for (Shape* s : {&w.in, &w.out, &w.padding, &w.dilation}) (*s)[d - 1] *= w.in[d];
+        for (Shape* s : {&w.in, &w.out, &w.kernel, &w.stride, &w.padding, &w.dilation})
+            s->erase(s->begin() + static_cast<std::ptrdiff_t>(d));
+    }
+}
+
 // Zeros (of a maximum: -inf) around a window's input (outer, positions), as many as its taps reach: then each of them meets an element.
 int with_edges(Builder& b, int x, Window& w, const std::string& fn = "sum") {
     Window edge;
@@ -192,6 +202,8 @@ int conv(Call& c) {
     if ((w.transposed ? sk[0] != sx[1] : sk[1] != channels || sk[0] % groups != 0))
         return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
     if (!read_window(c, w, sx.size() - 2, false)) return 0;
+    const Shape places = w.out;
+    if (!w.transposed) join_plain(w);
     int positions = b.reshape(x, {count_of(sx) / count_of(w.in), count_of(w.in)});
     // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
     const bool direct = channels == 1 || outs < 8;
@@ -208,7 +220,7 @@ int conv(Call& c) {
     p.tf32 = (p.even || c.flag("tf32", true)) && c.precision.conv_tf32 && channels > 1;
     p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
-    result.insert(result.end(), w.out.begin(), w.out.end());
+    result.insert(result.end(), places.begin(), places.end());
     int y = b.reshape(b.add(std::move(p)), result);
     if (c.has(2)) {
         Shape channel(result.size(), 1);

@@ -53,7 +53,8 @@ struct Precision {
     bool conv_tf32 = true;                       // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
     bool matmul_tf32 = false;                    // products too
     std::int64_t large = std::int64_t{1} << 29;  // Primitives::large
-    std::set<std::string> rows;                  // nodes whose windows go row by row over a padded input, unpacked (dense.cpp)
+    std::set<std::string> rows;  // nodes whose windows go row by row over a padded input, unpacked; "apart:NODE": whose remainders are
+                                 // kernels of their own (dense.cpp)
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "graph/product.h"
 #include "graph/window.h"
@@ -52,7 +53,7 @@ private:
             for (const std::int64_t k : v_.window.kernel) levels_ += k > 1 ? 1 : 0;
         bm_ = m > 64 ? 128 : 64;
         bn_ = n > 64 && levels_ == 1 ? 128 : 64;
-        bk_ = narrow_type ? 32 : depth_ <= 8 ? 8 : 16;
+        bk_ = narrow_type || (conv_ && pointwise() && depth_ % 32 == 0) ? 32 : depth_ <= 8 ? 8 : 16;
         w_.threads = bm_ == 128 || bn_ == 128 ? 256 : 128;
         warps_ = w_.threads == 128 ? "(2, 2)" : bm_ == 128 ? "(4, 2)" : "(2, 4)";
         std::int64_t tiles = ((m + bm_ - 1) / bm_) * ((n + bn_ - 1) / bn_);
@@ -139,12 +140,13 @@ private:
 
     std::string slice(const char* var, std::int64_t by) const { return fmt::format("{0} * {1} : {0} * {1} + {1}", var, by); }
 
-    // What is loaded goes through shared memory into the fragments of the matrix unit.
-    void multiply(const std::string& acc) {
+    // What is loaded goes through shared memory into the fragments of the matrix unit. `next` loads what the next round multiplies.
+    void multiply(const std::string& acc, const std::function<void()>& next = {}) {
         w_.line("tw.sync()");
         w_.line(fmt::format("tw.store({}, a)", a_.shared));
         w_.line(fmt::format("tw.store({}, b)", b_.shared));
         w_.line("tw.sync()");
+        if (next) next();
         const std::int64_t unit = type() == "f32" ? 8 : 16;
         w_.open(fmt::format("for kk in tw.unroll({}):", bk_ / unit));
         const auto part = [&](const Side& s) {
@@ -177,20 +179,35 @@ private:
     void matmul_body() {
         const std::string before = batch_ ? index_[0] + ", " : "", left = batch_ ? name_[0] + ", " : "";
         w_.line("acc = " + zeros());
-        const std::int64_t steps = (depth_ + bk_ - 1) / bk_;
-        if (parts_ > 1) {
-            w_.open(fmt::format("for c in tw.range({}):", steps_));
-            w_.line(fmt::format("k = part * {} + c", steps_));
-        } else {
-            w_.open(fmt::format("for k in tw.range({}):", steps));
-        }
-        const auto load = [&](const char* var, const Side& s, const char* block, std::int64_t rows) {
-            const std::string row = slice(block, rows), k = slice("k", bk_);
+        const std::int64_t steps = parts_ > 1 ? steps_ : (depth_ + bk_ - 1) / bk_;
+        const std::string from = parts_ > 1 ? fmt::format("part * {} + ", steps_) : "";
+        const auto load = [&](const char* var, const Side& s, const char* block, std::int64_t rows, const std::string& k) {
+            const std::string row = slice(block, rows);
             w_.line(fmt::format("{} = tw.load({}[{}{}, {}], fill=0.0)", var, s.name, before, s.turned ? k : row, s.turned ? row : k));
         };
-        load("a", a_, "i", bm_);
-        load("b", b_, "j", bn_);
-        multiply("acc");
+        const auto both = [&](const std::string& k) {
+            load("a", a_, "i", bm_, k);
+            load("b", b_, "j", bn_, k);
+        };
+        constexpr std::int64_t kRounds = 16;
+        if (steps > kRounds && steps % kRounds == 0 && type() == "f32") {
+            // The matrix unit does not round sums to nearest: of a long one, parts are added up outside it. What the next round multiplies
+            // is on its way during this one.
+            w_.open(fmt::format("for c in tw.range({}):", steps / kRounds));
+            w_.line("chunk = " + zeros());
+            w_.line(fmt::format("first = {}c * {}", from, kRounds));
+            both(slice("first", bk_));
+            w_.open(fmt::format("for cc in tw.range({}):", kRounds));
+            w_.line(fmt::format("k = {}c * {} + cc", from, kRounds));
+            multiply("chunk", [&] { both(fmt::format("k * {0} + {0} : k * {0} + {1}", bk_, 2 * bk_)); });
+            w_.close();
+            w_.line("acc = acc + chunk");
+        } else {
+            w_.open(fmt::format("for c in tw.range({}):", steps));
+            w_.line(fmt::format("k = {}c", from));
+            both(slice("k", bk_));
+            multiply("acc");
+        }
         w_.close();
         const auto element = [&](const Side& s, const std::string& row) {
             return s.turned ? fmt::format("{}[{}k, {}]", s.name, left, row) : fmt::format("{}[{}{}, k]", s.name, left, row);
@@ -198,7 +215,32 @@ private:
         w_.anchor_equation = fmt::format("sum(k in 0:{}, {})", depth_, term(element(a_, w_.index_of(m_)), element(b_, w_.index_of(n_))));
     }
 
+    // One tap, at every position: positions of the input are those of the result.
+    bool pointwise() const {
+        const Window& w = v_.window;
+        bool plain = w.taps() == 1;
+        for (std::size_t d = 0; d < w.in.size(); ++d) plain = plain && w.stride[d] == 1 && w.padding[d] == 0 && w.in[d] == w.out[d];
+        return plain;
+    }
+
+    void pointwise_body() {
+        std::string tap;
+        for (std::size_t d = 0; d < v_.window.in.size(); ++d) tap += ", 0";
+        w_.line("acc = " + zeros());
+        w_.open(fmt::format("for c in tw.range({}):", (depth_ + bk_ - 1) / bk_));
+        const std::string row = slice("i", bm_), k = slice("c", bk_), o = w_.index_of(m_);
+        w_.line(fmt::format("b = tw.load({}[{}, {}, {}, {}], fill=0.0)", b_.name, index_[0], index_[1], k, slice("j", bn_)));
+        w_.line(fmt::format("a = tw.load({}[{}, {}, {}{}], fill=0.0)", a_.name, index_[1], a_.turned ? k : row, a_.turned ? row : k, tap));
+        if (v_.tf32 && v_.even) round_even(w_, {"a", "b"});
+        multiply("acc");
+        w_.close();
+        const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", tap);
+        const std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], w_.index_of(n_));
+        w_.anchor_equation = fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
+    }
+
     void conv_body() {
+        if (pointwise()) return pointwise_body();
         Taps taps(w_, v_.window, "", zeros(), "{0} + {1}");
         taps.positions(fmt::format("tw.arange({}) + j * {}", bn_, bn_));
         taps.open();

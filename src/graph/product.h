@@ -42,8 +42,10 @@ KernelText helper_text(const Helper& h, const std::string& family, const std::ve
 bool write_split_product(Writer& w, const ProductAxes& axes);
 // Convolutions in tf32 with channels last. False: as above.
 bool write_packed_conv(Writer& w, const ProductAxes& axes);
-// The same for one remainder of the positions; `pack`: the input is not packed yet.
+// The same for remainders of the positions that differ in the last dimension, whose atom is `which` (-1: there is one); `pack`: the input
+// is not packed yet.
 struct Residue;
-bool write_packed_phase(Writer& w, const std::vector<Residue>& r, const std::vector<int>& positions, std::size_t phase, bool pack);
+bool write_packed_phases(Writer& w, const std::vector<std::vector<Residue>>& r, const std::vector<int>& positions, int which,
+                         std::size_t phase, bool pack);
 
 }  // namespace tw::graph

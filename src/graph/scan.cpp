@@ -185,28 +185,39 @@ void write_arg(Writer& w) {
         row ? fmt::format("tw.load({}[{}], fill={}){}", from, subscript(fmt::format("r * {0} : r * {0} + {0}", wide)), worst, cast)
             : fmt::format("tw.load({}[{}], fill={}){}", from, subscript("r"), worst, cast);
     w.line(fmt::format("best = tw.full(f32, ({},), {})", wide, worst));
+    if (!row) {
+        // One pass: the place of the better one, and of the first of equal ones. Lanes beyond the last column look at that one: nothing is
+        // masked in the loop.
+        const std::int64_t columns = w.g.size.at(l.columns);
+        std::string column = fmt::format("j * {0} : j * {0} + {0}", l.tile), one = load;
+        if (columns % l.tile != 0) {
+            w.line(fmt::format("at = tw.minimum(tw.arange({0}) + j * {0}, {1})", l.tile, columns - 1));
+            one.replace(one.find(column), column.size(), "at");
+        }
+        w.line(fmt::format("place = tw.full(f32, ({},), float(\"inf\"))", wide));
+        w.open(fmt::format("for r in tw.range({}{}):", rounds, rounds % 4 == 0 ? ", unroll=4" : ""));
+        w.line("x = " + one);
+        w.line(fmt::format("top = {}(best, x)", better));
+        w.line("place = tw.minimum(tw.where(best == top, place, float(\"inf\")), tw.where(x == top, tw.f32(r), float(\"inf\")))");
+        w.line("best = top");
+        w.close();
+        w.tile = {{l.columns, fmt::format("j * {}", l.tile), l.tile}};
+        w.set(g.anchor, {"place", 1U, false});
+        return w.store(w.value(g.root));
+    }
     w.open(fmt::format("for r in tw.range({}):", rounds));
     w.line(fmt::format("best = {}(best, {})", better, load));
     w.close();
-    if (row) w.line(fmt::format("best = tw.{}(best, axis=0)", v.fn));
+    w.line(fmt::format("best = tw.{}(best, axis=0)", v.fn));
     w.line(fmt::format("place = tw.full(f32, ({},), float(\"inf\"))", wide));
     w.open(fmt::format("for r in tw.range({}):", rounds));
     w.line("x = " + load);
-    if (row) {
-        const std::string here = fmt::format("tw.where(x == best, (tw.coord(x, 0) + r * {}).to(f32), float(\"inf\"))", wide);
-        w.line(
-            fmt::format("place = tw.minimum(place, {})",
-                        n % wide == 0 ? here : fmt::format("tw.where(tw.coord(x, 0) < {} - r * {}, {}, float(\"inf\"))", n, wide, here)));
-    } else {
-        w.line("place = tw.minimum(place, tw.where(x == best, tw.f32(r), float(\"inf\")))");
-    }
+    const std::string here = fmt::format("tw.where(x == best, (tw.coord(x, 0) + r * {}).to(f32), float(\"inf\"))", wide);
+    w.line(fmt::format("place = tw.minimum(place, {})",
+                       n % wide == 0 ? here : fmt::format("tw.where(tw.coord(x, 0) < {} - r * {}, {}, float(\"inf\"))", n, wide, here)));
     w.close();
-    if (row) {
-        w.line("place = tw.min(place, axis=0)");
-    } else {
-        w.tile = {{l.columns, fmt::format("j * {}", l.tile), l.tile}};
-    }
-    w.set(g.anchor, {"place", row ? 0U : 1U, false});
+    w.line("place = tw.min(place, axis=0)");
+    w.set(g.anchor, {"place", 0U, false});
     w.store(w.value(g.root));
 }
 

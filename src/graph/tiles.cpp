@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/pairs.h"
 #include "graph/writer.h"
 
 namespace tw::graph {
@@ -31,7 +32,7 @@ std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
 
 class Tiles {
 public:
-    explicit Tiles(Writer& w) : w_(w), g_(w.g) {}
+    explicit Tiles(Writer& w) : w_(w), g_(w.g), pairs_(w) {}
 
     void write() {
         find_levels();
@@ -50,16 +51,35 @@ public:
 private:
     void find_levels() {
         std::map<int, int> level;
+        const bool again = !in_registers();
         for (const int m : g_.members) {
             int l = 0;
             for (const int q : w_.prim(m).in)
                 if (const auto found = level.find(q); found != level.end()) l = std::max(l, found->second);
             if (w_.prim(m).kind == Kind::reduce) {
-                reductions_.emplace_back(m, ++l);
-                deepest_ = std::max(deepest_, l);
+                if (const int with = again ? pairs_.find(m) : -1; with >= 0) {
+                    l = level.at(with);
+                } else {
+                    reductions_.emplace_back(m, ++l);
+                    deepest_ = std::max(deepest_, l);
+                }
             }
             level[m] = l;
         }
+    }
+
+    // The folded line is one dimension that a block holds: no pass over it reads it again.
+    bool in_registers() const {
+        if (g_.order.empty() || g_.reduced.size() != 1) return false;
+        return g_.reduced.contains(g_.order.back()) ? g_.size.at(g_.order.back()) <= 8192 : columns_held();
+    }
+
+    // Short columns of much data, that are needed again after they are folded.
+    bool columns_held() const {
+        const std::size_t n = g_.order.size();
+        if (n < 2 || !g_.reduced.contains(g_.order[n - 2]) || g_.reduced.size() != 1 || picks() || !stores_everywhere()) return false;
+        const std::int64_t rows = g_.size.at(g_.order[n - 2]), columns = g_.size.at(g_.order[n - 1]);
+        return rows >= 8 && rows <= 64 && power_of_two(rows) == rows && columns >= 128 && g_.kept() >= 264 * 128;
     }
 
     // The root has atoms that are folded: the last pass goes over them again.
@@ -93,8 +113,9 @@ private:
         const int inner = g_.order[n - 1];
         const std::int64_t extent = g_.size.at(inner);
         const bool folded = g_.reduced.contains(inner);
-        split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && w_.prim(reductions_[0].first).fn == "sum" &&
-                 !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 && linear_above();
+        split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && pairs_.none() &&
+                 w_.prim(reductions_[0].first).fn == "sum" && !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 &&
+                 linear_above();
         std::int64_t wide = 0, rows = 1;
         bool again = false;
         if (g_.reduced.empty()) {
@@ -104,7 +125,7 @@ private:
             if (g_.members.size() <= 6 && wide * rows == 1024) w_.blocks_per_sm = 8;
         } else if (folded) {
             const bool alone = g_.reduced.size() == 1;
-            held_ = alone && extent <= 8192 && !split_;
+            held_ = in_registers() && !split_;
             wide = held_ ? std::max<std::int64_t>(32, power_of_two(extent)) : std::min<std::int64_t>(power_of_two(extent), 2048);
             // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
             again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
@@ -116,10 +137,18 @@ private:
             wide = std::min<std::int64_t>(power_of_two(extent), blocks * ((extent + 511) / 512) >= 264 ? 512 : 128);
             w_.threads = 128;
             // Few columns: a block has several rows at a time, so that enough is on its way.
+            held_ = columns_held();
             const bool under = n > 1 && g_.reduced.size() == 1 && g_.reduced.contains(g_.order[n - 2]) && !split_ && !picks();
-            if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
+            if (held_) {
+                under_ = g_.size.at(g_.order[n - 2]);
+                wide = 128;
+            } else if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
                 under_ = 64;
                 wide = 32;
+            } else if (under && deepest_ == 1 && pairs_.none() && !stores_everywhere() && extent >= 256 &&
+                       g_.size.at(g_.order[n - 2]) % 8 == 0) {
+                under_ = 8;
+                wide = 256;
             }
         }
         wide = std::max<std::int64_t>(wide, 32);
@@ -132,7 +161,7 @@ private:
                 }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
-        if (under_ > 0) w_.threads = 512;
+        if (under_ > 0) w_.threads = under_ == 8 || held_ ? 256 : 512;
         if (again) {
             w_.threads = 1024;
             w_.blocks_per_sm = 1;
@@ -161,7 +190,7 @@ private:
         } else if (!held_) {
             start = fmt::format("c * {}", wide);
         }
-        if (under_ > 0) w_.tile.push_back({g_.order[n - 2], fmt::format("c * {}", under_), under_});
+        if (under_ > 0) w_.tile.push_back({g_.order[n - 2], held_ ? "0" : fmt::format("c * {}", under_), under_});
         if (rows > 1) {
             const int outer = g_.order[n - 2];
             grid.push_back({"m", (g_.size.at(outer) + rows - 1) / rows});
@@ -207,8 +236,12 @@ private:
         return true;
     }
 
-    void begin_loops() {
+    // `first`: only the first part of each loop, of which `near_` counts the elements.
+    void begin_loops(bool first = false) {
         loops_ = 0;
+        near_ = under_ > 0                                 ? under_
+                : g_.reduced.contains(w_.tile.back().atom) ? std::min(w_.tile.back().extent, g_.size.at(w_.tile.back().atom))
+                                                           : 1;
         const auto loop = [&](const std::string& text) {
             w_.open(text);
             ++loops_;
@@ -233,12 +266,18 @@ private:
             if (!g_.reduced.contains(a)) continue;
             const bool tiled = w_.tile.back().atom == a;
             if (under_ > 0 && w_.tile[0].atom == a) {
-                loop(fmt::format("for c in tw.range({}):", g_.size.at(a) / under_));
+                if (held_) continue;
+                loop(fmt::format("for c in tw.range({}):", first ? 1 : g_.size.at(a) / under_));
                 continue;
             }
-            if (!tiled) loop(fmt::format("for {} in tw.range({}):", w_.at[a], g_.size.at(a)));
-            else if (!held_)
-                loop(fmt::format("for c in tw.range({}):", (g_.size.at(a) + w_.tile.back().extent - 1) / w_.tile.back().extent));
+            if (!tiled) {
+                const std::int64_t rounds = first ? std::min<std::int64_t>(g_.size.at(a), near_ >= 64 ? 1 : 64) : g_.size.at(a);
+                if (first) near_ *= rounds;
+                loop(fmt::format("for {} in tw.range({}):", w_.at[a], rounds));
+            } else if (!held_) {
+                const std::int64_t rounds = (g_.size.at(a) + w_.tile.back().extent - 1) / w_.tile.back().extent;
+                loop(fmt::format("for c in tw.range({}):", first ? 1 : rounds));
+            }
         }
     }
 
@@ -246,34 +285,101 @@ private:
         for (; loops_ > 0; --loops_) w_.close();
     }
 
+    // The value that a reduction folds, over the whole tile; columns beyond the last have `outside`. Those that are kept have it too,
+    // though nobody stores them: so every iteration folds something of one form.
+    std::string folded(int id, const std::string& outside) {
+        const Value v = w_.value(id);
+        std::string text = v.axes == w_.all_axes() ? v.text : w_.as_tile(v);
+        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1);
+        if (!mask.empty()) text = fmt::format("tw.where({}, {}, {})", mask, text, outside);
+        return text;
+    }
+
+    bool across() const { return g_.reduced.contains(w_.tile.back().atom); }
+    unsigned kept_axes() const { return under_ > 0 ? 2U : !across() ? w_.all_axes() : w_.tile.size() == 2 ? 1U : 0U; }
+    std::string start(const std::string& value) {
+        const std::string s = w_.fresh("s");
+        w_.line(fmt::format("{} = tw.full(f32, {}, {})", s, w_.tile_shape(w_.all_axes()), value));
+        return s;
+    }
+    // What the lanes of a block hold, of one line.
+    std::string lanes(const std::string& fn, const std::string& s) const {
+        return across() || under_ > 0 ? fmt::format("tw.{}({}, axis={})", fn, s, under_ > 0 ? 0 : static_cast<int>(w_.tile.size()) - 1) : s;
+    }
+    std::string wide(const std::string& s) const { return w_.spread({s, kept_axes(), false}, w_.all_axes()); }
+
+    // A sum, and the sum of squares about its mean, in one pass: about a value near to the mean, that of the line's first part. Where that
+    // part has m of n elements, the squares lose at most n / m roundings, whatever the data are.
+    void moments(const Pair& pair) {
+        const std::string part = start("0.0");
+        begin_loops(true);
+        w_.line(fmt::format("{0} = {0} + {1}", part, folded(pair.of, "0.0")));
+        end_loops();
+        const std::string near = w_.fresh("near"), sum = start("0.0"), squares = start("0.0"), x = w_.fresh("d");
+        w_.line(fmt::format("{} = {} / {}.0", near, lanes("sum", part), near_));
+        begin_loops();
+        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1);
+        const Value v = w_.value(pair.of);
+        const std::string apart = fmt::format("{} - {}", v.axes == w_.all_axes() ? v.text : "(" + w_.as_tile(v) + ")", wide(near));
+        w_.line(mask.empty() ? fmt::format("{} = {}", x, apart) : fmt::format("{} = tw.where({}, {}, 0.0)", x, mask, apart));
+        w_.line(fmt::format("{0} = {0} + {1}", sum, x));
+        w_.line(fmt::format("{0} = {0} + {1} * {1}", squares, x));
+        end_loops();
+        const std::string n = real_text(static_cast<double>(g_.folded()), true), first = w_.fresh("s"), second = w_.fresh("s");
+        if (lanes("sum", sum) != sum) w_.line(fmt::format("{} = {}", sum, lanes("sum", sum)));
+        w_.line(fmt::format("{} = {} + {} * {}", first, sum, near, n));
+        w_.line(fmt::format("{} = {} - {} * ({} / {})", second, lanes("sum", squares), sum, sum, n));
+        w_.set(pair.first, {first, kept_axes(), false});
+        w_.set(pair.second, {second, kept_axes(), false});
+    }
+
+    // A maximum, and the sum of exponentials below it, in one pass. It starts at a finite value: infinities have no difference.
+    void exponentials(const Pair& pair) {
+        const std::string best = start("-3.0e38"), sum = start("0.0"), top = w_.fresh("top"), x = w_.fresh("x");
+        begin_loops();
+        w_.line(fmt::format("{} = {}", x, folded(pair.of, "-3.0e38")));
+        w_.line(fmt::format("{} = tw.maximum({}, {})", top, best, x));
+        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1), one = fmt::format("tw.exp({} - {})", x, top);
+        w_.line(fmt::format("{0} = {0} * tw.exp({1} - {2}) + {3}", sum, best, top,
+                            mask.empty() ? one : fmt::format("tw.where({}, {}, 0.0)", mask, one)));
+        w_.line(fmt::format("{} = {}", best, top));
+        end_loops();
+        std::string all = best;
+        if (lanes("max", best) != best) {
+            all = w_.fresh("s");
+            w_.line(fmt::format("{} = {}", all, lanes("max", best)));
+            const std::string scaled = w_.fresh("s");
+            w_.line(fmt::format("{} = {} * tw.exp({} - {})", scaled, sum, best, wide(all)));
+            w_.line(fmt::format("{} = {}", sum, lanes("sum", scaled)));
+        }
+        w_.set(pair.first, {all, kept_axes(), false});
+        w_.set(pair.second, {sum, kept_axes(), false});
+    }
+
     void pass(int level) {
         std::vector<std::pair<int, std::string>> now;
-        for (const auto& [id, l] : reductions_)
-            if (l == level) now.emplace_back(id, w_.fresh("s"));
-        const int axis = static_cast<int>(w_.tile.size()) - 1;
-        const bool across = g_.reduced.contains(w_.tile.back().atom);
-        const unsigned kept = across && w_.tile.size() == 2 ? 1U : across ? 0U : w_.all_axes();
-        const bool looped = !(held_ && across);
-        if (looped)
-            for (const auto& [id, s] : now)
-                w_.line(fmt::format("{} = tw.full(f32, {}, {})", s, w_.tile_shape(w_.all_axes()), identity(w_.prim(id).fn)));
+        for (const auto& [id, l] : reductions_) {
+            if (l != level) continue;
+            if (const Pair* pair = pairs_.of(id)) {
+                if (pair->exponentials) exponentials(*pair);
+                else moments(*pair);
+            } else {
+                now.emplace_back(id, "");
+            }
+        }
+        if (now.empty()) return;
+        const bool looped = !held_;
+        for (auto& [id, s] : now) s = looped ? start(identity(w_.prim(id).fn)) : w_.fresh("s");
         begin_loops();
         for (const auto& [id, s] : now) {
             const std::string& fn = w_.prim(id).fn;
-            const Value v = w_.value(w_.prim(id).in[0]);
-            std::string text = v.axes == w_.all_axes() ? v.text : w_.as_tile(v);
-            // Columns beyond the last have the identity too, though nobody stores them: so every iteration folds something of one form.
-            const std::string mask = w_.mask(axis);
-            if (!mask.empty() && (across || looped)) text = fmt::format("tw.where({}, {}, {})", mask, text, identity(fn));
-            if (looped)
-                w_.line(fmt::format("{} = {}", s,
-                                    combine(fn, s, v.axes == w_.all_axes() || !text.starts_with("tw.zeros") ? text : "(" + text + ")")));
-            else w_.line(fmt::format("{} = {}", s, text));
+            const std::string text = folded(w_.prim(id).in[0], identity(fn));
+            w_.line(fmt::format("{} = {}", s, looped ? combine(fn, s, text.starts_with("tw.zeros") ? "(" + text + ")" : text) : text));
         }
         end_loops();
         for (const auto& [id, s] : now) {
-            if (across || under_ > 0) w_.line(fmt::format("{0} = tw.{1}({0}, axis={2})", s, w_.prim(id).fn, under_ > 0 ? 0 : axis));
-            w_.set(id, {s, under_ > 0 ? 2U : kept, false});
+            if (lanes(w_.prim(id).fn, s) != s) w_.line(fmt::format("{} = {}", s, lanes(w_.prim(id).fn, s)));
+            w_.set(id, {s, kept_axes(), false});
         }
     }
 
@@ -283,6 +389,8 @@ private:
     int deepest_ = 0, loops_ = 0, rows_atom_ = -1;
     bool held_ = false, split_ = false;   // the folded atom is in registers; many blocks add to one result
     std::int64_t steps_ = 1, under_ = 0;  // under_: rows of a tile whose rows are folded
+    std::int64_t near_ = 0;               // elements of the first part of each line
+    Pairs pairs_;
 };
 
 }  // namespace

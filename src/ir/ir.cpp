@@ -1,6 +1,24 @@
 #include "ir/ir.h"
 
+#include <mutex>
+#include <set>
+
 namespace tw::ir {
+
+std::string_view imported_file(const std::string& name) {
+    static std::mutex lock;
+    static std::set<std::string> names;
+    constexpr std::size_t most = 10'000;  // a process that reads files for ever stays bounded
+    const std::lock_guard held(lock);
+    if (names.size() >= most && !names.count(name)) return "an imported file";
+    return *names.insert(name).first;
+}
+
+std::string line_text(const Line& line) { return std::to_string(line.number) + (line.file.empty() ? "" : " of " + std::string(line.file)); }
+
+std::string place_text(const Loc& loc, std::string_view own_file) {
+    return std::string(loc.file.empty() ? own_file : loc.file) + ":" + std::to_string(loc.line);
+}
 
 int linear_address(const SharedBuffer& buffer, const std::vector<int>& coordinate) {
     int elements = 0;

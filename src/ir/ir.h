@@ -21,10 +21,12 @@
 //   Wgmma          -> WgmmaCommit / WgmmaWait; the accumulator and A fragments belong to it until then
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -40,9 +42,22 @@ namespace tw::ir {
 using target::DType;
 
 // A place in the kernel file, 1-based; line 0: made by the compiler with no single origin.
+struct Line {
+    std::string_view file = {};  // empty: the kernel's own; else the name of one that it imports, from imported_file()
+    int number = 0;
+    friend auto operator<=>(const Line&, const Line&) = default;
+};
 struct Loc {
     int line = 0, column = 0, end_line = 0, end_column = 0;
+    std::string_view file = {};  // as of Line
+
+    Line first_line() const { return {file, line}; }
 };
+inline bool same_line(const Loc& a, const Loc& b) { return a.first_line() == b.first_line(); }
+std::string_view imported_file(const std::string& name);  // the name, for as long as the program runs
+std::string line_text(const Line& line);                  // "12", or "12 of gemm_parts.py"
+inline std::string line_text(const Loc& loc) { return line_text(loc.first_line()); }
+std::string place_text(const Loc& loc, std::string_view own_file);  // "gemm.py:12", or "gemm_parts.py:12"
 
 // ---------------------------------------------------------------------------------------------------------------- homes
 

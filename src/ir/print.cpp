@@ -153,7 +153,7 @@ public:
         for (const Stmt& s : body) {
             out += std::string(static_cast<std::size_t>(depth) * 2, ' ') + line(s);
             if (!s.note.empty()) out += "   # " + s.note;
-            if (s.loc.line) out += "   @" + std::to_string(s.loc.line);
+            if (s.loc.line) out += "   @" + line_text(s.loc);
             out += "\n";
             if (auto* f = std::get_if<For>(&s.op)) region(f->body, depth + 1, out);
             if (auto* r = std::get_if<Role>(&s.op)) region(r->body, depth + 1, out);

@@ -59,14 +59,16 @@ ExprId docstring_of(const Module& module, const std::vector<StmtId>& body) {
 }
 
 Span source_span(FileId file, const std::vector<StringPiece>& pieces, std::uint32_t begin, std::uint32_t end) {
-    const auto place = [&](std::uint32_t at) {
+    const auto place = [&](std::uint32_t at) -> Span {
         auto piece = std::upper_bound(pieces.begin(), pieces.end(), at,
                                       [](std::uint32_t value, const StringPiece& p) { return value < p.value_begin; });
         if (piece != pieces.begin()) --piece;
-        return piece->source_begin + (at - piece->value_begin);
+        const std::uint32_t source = piece->source_begin + (at - piece->value_begin);
+        return {piece->file == kNoFile ? file : piece->file, source, source + 1};
     };
-    const std::uint32_t first = place(begin);
-    return {file, first, end > begin ? std::max(place(end - 1) + 1, first) : first};
+    const Span first = place(begin), last = end > begin ? place(end - 1) : Span{first.file, first.begin, first.begin};
+    // A stretch that begins in one file and ends in another is shown where it begins.
+    return {first.file, first.begin, first.file == last.file ? std::max(last.end, first.begin) : first.end};
 }
 
 Span source_span(const Module& module, ExprId literal, std::uint32_t begin, std::uint32_t end) {

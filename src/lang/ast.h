@@ -34,6 +34,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -103,6 +104,7 @@ struct FloatLiteral {
 struct StringPiece {
     std::uint32_t value_begin = 0;
     std::uint32_t source_begin = 0;
+    FileId file = kNoFile;  // strings of several files may be joined
 };
 struct StringLiteral {
     std::string value;
@@ -278,11 +280,20 @@ struct Stmt {
 
 // ---- the module ------------------------------------------------------------------------------------------------------
 
+// A file that another one imports. Its nodes are among those of the module.
+struct ImportedFile {
+    std::string name;  // the module's: `gemm_parts` of gemm_parts.py
+    FileId file = kNoFile;
+    std::vector<StmtId> body;
+};
+
 struct Module {
     FileId file = kNoFile;
     std::vector<Expr> exprs;
     std::vector<Stmt> stmts;
     std::vector<StmtId> body;
+    std::vector<ImportedFile> imported;          // each after those that it imports (lang/bundle.h)
+    std::map<std::string, std::string> foreign;  // names that files beside other Python import from what is no kernel file: their modules
     ExprId docstring;  // the StringLiteral that opens the file, if one does; it is the first statement of `body` as well
 
     const Expr& operator[](ExprId id) const { return exprs[id.index]; }

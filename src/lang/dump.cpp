@@ -16,6 +16,12 @@ public:
         line("Module");
         ++indent_;
         body(module_.body);
+        for (const ImportedFile& file : module_.imported) {
+            --indent_;
+            line("File " + file.name);
+            ++indent_;
+            body(file.body);
+        }
         return std::move(out_);
     }
 

@@ -103,6 +103,22 @@ std::vector<std::string> words_of(std::string_view text) {
     return words;
 }
 
+bool is_import(const std::vector<std::string>& words) { return words[0] == "import" || words[0] == "from"; }
+
+// The modules of `import a, b as c` and `from a import x`; none for one with a dot.
+std::vector<std::string> modules_of(std::string_view head, const std::vector<std::string>& words) {
+    if (words.size() < 2) return {};
+    const std::string_view named = words[0] == "import" ? head : head.substr(0, head.find("import"));
+    if (named.find('.') != std::string_view::npos) return {};
+    if (words[0] == "from") return {words[1]};
+    std::vector<std::string> modules;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "as") ++i;
+        else modules.push_back(words[i]);
+    }
+    return modules;
+}
+
 // Names that an import of another module binds.
 void add_bound_names(const std::vector<std::string>& words, std::set<std::string>& names) {
     if (words[0] == "import" && words.size() > 1) names.insert(words[1]);
@@ -142,14 +158,28 @@ std::optional<std::size_t> assignment(const std::string& head) {
 
 }  // namespace
 
-std::optional<std::string> kernels_beside_python(std::string_view text) {
+std::vector<std::string> imported_modules(std::string_view text) {
+    std::vector<std::string> modules;
+    for (const Chunk& chunk : chunks_of(text)) {
+        const std::vector<std::string> words = words_of(chunk.head);
+        if (words.size() < 2 || !is_import(words)) continue;
+        for (std::string& m : modules_of(chunk.head, words))
+            if (std::find(modules.begin(), modules.end(), m) == modules.end()) modules.push_back(std::move(m));
+    }
+    return modules;
+}
+
+std::optional<std::string> kernels_beside_python(std::string_view text, const ModuleNames& kernel_files,
+                                                 std::map<std::string, std::string>* foreign_names) {
     const std::vector<Chunk> chunks = chunks_of(text);
     std::vector<char> keep(chunks.size(), 0);
     std::set<std::string> aliases, foreign;
     bool ours = false;
     for (std::size_t i = 0; i < chunks.size(); ++i) {
         const std::vector<std::string> words = words_of(chunks[i].head);
-        if (words.empty() || (words[0] != "import" && words[0] != "from")) continue;
+        if (words.empty() || !is_import(words)) continue;
+        const std::vector<std::string> modules = modules_of(chunks[i].head, words);
+        const auto is_kernel_file = [&](const std::string& m) { return kernel_files.count(m) > 0; };
         const bool relative = words[0] == "from" && chunks[i].head.find('.') < chunks[i].head.find("import");
         if (words.size() > 1 && words[1] == "tilewright" && !relative) {
             ours = true;
@@ -158,8 +188,15 @@ std::optional<std::string> kernels_beside_python(std::string_view text) {
             else if (words[0] == "from") keep[i] = !only_package_names(words);
         } else if (words.size() > 1 && words[1] == "__future__") {
             continue;
+        } else if (!modules.empty() && std::all_of(modules.begin(), modules.end(), is_kernel_file)) {
+            keep[i] = 1;
         } else if (words.size() > 1 && !std::isdigit(static_cast<unsigned char>(words[1][0]))) {
-            add_bound_names(words, foreign);
+            std::set<std::string> names;
+            add_bound_names(words, names);
+            if (foreign_names) {
+                for (const std::string& n : names) foreign_names->emplace(n, words[1]);
+            }
+            foreign.merge(names);
         }
     }
     if (!ours || foreign.empty()) return std::nullopt;

@@ -33,7 +33,8 @@ std::optional<BinaryOp> augmented_op(TokenKind kind) {
 
 Module Parser::run() {
     module_.file = file_;
-    module_.exprs.reserve(stream_.tokens.size() / 2);
+    module_.body.clear();
+    module_.exprs.reserve(module_.exprs.size() + stream_.tokens.size() / 2);
     while (!at(TokenKind::end_of_file)) parse_statement(module_.body);
     module_.docstring = docstring_of(module_, module_.body);
     return std::move(module_);

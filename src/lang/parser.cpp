@@ -7,8 +7,8 @@
 
 namespace tw::lang {
 
-Parser::Parser(const SourceMap& sources, FileId file, const TokenStream& stream, DiagnosticSink& sink)
-    : source_(sources.file(file).text()), file_(file), stream_(stream), sink_(sink) {}
+Parser::Parser(const SourceMap& sources, FileId file, const TokenStream& stream, DiagnosticSink& sink, Module module)
+    : source_(sources.file(file).text()), file_(file), stream_(stream), sink_(sink), module_(std::move(module)) {}
 
 Parser::Nested::Nested(Parser& parser) : parser_(parser) {
     if (++parser_.nesting_ > kMaxNesting) {

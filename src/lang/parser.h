@@ -18,7 +18,8 @@ namespace tw::lang {
 
 class Parser {
 public:
-    Parser(const SourceMap& sources, FileId file, const TokenStream& stream, DiagnosticSink& sink);
+    // Nodes are added to those of `module`, whose body is of the files before.
+    Parser(const SourceMap& sources, FileId file, const TokenStream& stream, DiagnosticSink& sink, Module module = {});
     Module run();
 
 private:

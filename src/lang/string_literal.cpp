@@ -40,7 +40,7 @@ bool Parser::decode_string(const Token& token, StringLiteral& literal) {
     const std::size_t end = written.size() - quotes;
 
     const auto start_piece = [&](std::size_t at) {
-        const StringPiece piece{static_cast<std::uint32_t>(literal.value.size()), static_cast<std::uint32_t>(token.begin + at)};
+        const StringPiece piece{static_cast<std::uint32_t>(literal.value.size()), static_cast<std::uint32_t>(token.begin + at), file_};
         if (!literal.pieces.empty() && literal.pieces.back().value_begin == piece.value_begin) {
             literal.pieces.back() = piece;
         } else {

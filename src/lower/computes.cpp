@@ -167,7 +167,9 @@ ComputesNames kernel_names(Resolver& r) {
 
 void resolve_computes(Resolver& r, const Value& text) {
     const ComputesNames names = kernel_names(r);
+    r.names_of = text.pieces->empty() ? kNoFile : text.pieces->front().file;
     auto out = resolve_computes(r.ast.file, text, names, r.cx.sink);
+    r.names_of = kNoFile;
     if (!out) return;
     for (const ir::Equation& e : out->equations) r.d.kernel.tensors[static_cast<std::size_t>(e.output)].is_output = true;
     r.d.kernel.computes = std::move(*out);
@@ -223,7 +225,7 @@ void resolve_term_expect(Resolver& r, const lang::Call& call, Span span) {
     const std::string whole = prefix + text->value;
     lang::ComputesText source;
     source.text = whole;
-    source.file = ast.file;
+    source.file = ast[call.arguments[1].value].span.file;
     source.dtype = [&r](std::string_view name) { return r.dtype_named(std::string(name)); };
     const lang::ComputesText original = lang::computes_text(ast, call.arguments[1].value);
     source.pieces.push_back({0, ast[call.arguments[1].value].span.begin});

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace tw::lower {
 
 std::string Draft::unique(const std::string& wanted) {
@@ -70,16 +72,26 @@ ir::Stmt Draft::sugar_stmt(SugarOp op, std::string text, ir::Loc loc) {
     return ir::Stmt{ir::Sugar{static_cast<int>(sugar.size()) - 1, std::move(text)}, loc, ""};
 }
 
+FileId file_of(const SourceMap& sources, FileId own, const ir::Loc& loc) {
+    for (FileId f = loc.file.empty() ? kNoFile : 0; f < sources.size(); ++f) {
+        if (std::filesystem::path(sources.file(f).name()).filename() == loc.file) return f;
+    }
+    return own;
+}
+
 ir::Loc Context::loc(Span span) const {
     if (!span.known() || !sources.contains(span.file)) return {};
     const SourceFile& f = sources.file(span.file);
     const LineColumn a = f.position(span.begin), b = f.position(span.end);
-    return {static_cast<int>(a.line), static_cast<int>(a.column), static_cast<int>(b.line), static_cast<int>(b.column)};
+    ir::Loc loc{static_cast<int>(a.line), static_cast<int>(a.column), static_cast<int>(b.line), static_cast<int>(b.column), {}};
+    if (span.file != file) loc.file = ir::imported_file(std::filesystem::path(f.name()).filename().string());
+    return loc;
 }
 
 Span Context::span(const ir::Loc& loc) const {
     if (loc.line <= 0 || !sources.contains(file)) return {};
-    const SourceFile& f = sources.file(file);
+    const FileId where = file_of(sources, file, loc);
+    const SourceFile& f = sources.file(where);
     auto offset = [&](int line, int column) {
         if (line < 1 || static_cast<std::uint32_t>(line) > f.line_count()) return static_cast<std::uint32_t>(f.text().size());
         std::uint32_t at = f.line_begin(static_cast<std::uint32_t>(line));
@@ -90,7 +102,7 @@ Span Context::span(const ir::Loc& loc) const {
         }
         return at;
     };
-    return {file, offset(loc.line, loc.column), offset(loc.end_line, loc.end_column)};
+    return {where, offset(loc.line, loc.column), offset(loc.end_line, loc.end_column)};
 }
 
 void for_each_with_threads(ir::Region& region, int threads, const GroupVisitor& visit) {

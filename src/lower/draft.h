@@ -117,6 +117,9 @@ struct Draft {
 };
 
 // What every step needs besides the draft: where to report, and how to turn IR places back into spans.
+// The file of a place in a kernel whose own file is `own`.
+FileId file_of(const SourceMap& sources, FileId own, const ir::Loc& loc);
+
 struct Context {
     const SourceMap& sources;
     FileId file = kNoFile;

@@ -64,7 +64,7 @@ std::span<const std::string_view> step_names();
 std::optional<ir::Module> compile_module(const lang::Module& module, const SourceMap& sources, const ConstValues& constants,
                                          DiagnosticSink& sink, const StepObserver& observer = {});
 
-// Parse and compile in one go, for tools and tests.
+// Parse and compile in one go, for tools and tests: a file with the kernel files that it imports, or a text (lang/bundle.h).
 std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& path, const ConstValues& constants, DiagnosticSink& sink,
                                        const StepObserver& observer = {});
 std::optional<ir::Module> compile_text(SourceMap& sources, const std::string& name, const std::string& text, const ConstValues& constants,

@@ -6,8 +6,7 @@
 
 #include "base/text.h"
 #include "ir/legality.h"
-#include "lang/extract.h"
-#include "lang/parse.h"
+#include "lang/bundle.h"
 #include "lower/lower.h"
 #include "lower/names.h"
 #include "lower/program.h"
@@ -36,22 +35,66 @@ public:
     std::vector<lang::StmtId> kernels, programs;
 
     void read() {
+        for (const lang::ImportedFile& file : ast_.imported) {
+            names_ = &scope_.imported[file.file];
+            imported_ = true;
+            sizes_.clear();
+            for (lang::StmtId id : file.body) statement(id);
+        }
+        names_ = &scope_.names;
+        imported_ = false;
+        sizes_.clear();
         for (lang::StmtId id : ast_.body) statement(id);
     }
 
 private:
     void define(const std::string& name, Value v, Span span) {
-        auto it = scope_.names.find(name);
-        if (it != scope_.names.end()) {
+        auto it = names_->find(name);
+        if (it != names_->end()) {
             cx_.error(Code::redefined, span, fmt::format("'{}' is defined already", name)).with_note(it->second.span, "it is defined here");
             return;
         }
-        scope_.names[name] = {std::move(v), span};
+        (*names_)[name] = {std::move(v), span};
     }
+
+    const lang::ImportedFile* kernel_file(const std::string& module) const {
+        const auto it =
+            std::find_if(ast_.imported.begin(), ast_.imported.end(), [&](const lang::ImportedFile& f) { return f.name == module; });
+        return it == ast_.imported.end() ? nullptr : &*it;
+    }
+
+    void import_names(const lang::ImportNames& i, const lang::ImportedFile& from) {
+        const ModuleLevel& theirs = scope_.imported[from.file];
+        for (const lang::ImportedName& n : i.names) {
+            const auto it = theirs.find(n.name);
+            if (it == theirs.end()) {
+                if (beside_python()) continue;  // perhaps a name of Python's: a kernel that uses it is told
+                cx_.error(Code::bad_import, n.span, fmt::format("{}.py has no '{}'", from.name, n.name));
+            } else if (it->second.value.is(K::kernel) || it->second.value.is(K::program)) {
+                if (beside_python()) continue;
+                cx_.error(Code::bad_import, n.span,
+                          fmt::format("'{}' is a {}", n.name, it->second.value.is(K::kernel) ? "kernel" : "program"))
+                    .with_note(it->second.span, "it is defined here")
+                    .with_hint(
+                        "inline functions, signatures, records, tables, sizes and constants are imported; a kernel belongs to its file");
+            } else {
+                define(n.alias, it->second.value, n.span);
+            }
+        }
+    }
+
+    // Of a file that is a Python program too, every name may be Python's.
+    bool beside_python() const { return !ast_.foreign.empty(); }
 
     void statement(lang::StmtId id) {
         const lang::Stmt& s = ast_[id];
         if (const auto* i = ast_.get_if<lang::ImportModule>(id)) {
+            if (const lang::ImportedFile* file = kernel_file(i->module)) {
+                Value v = Value::named(K::kernel_file, i->module);
+                v.integer = file->file;
+                define(i->alias, std::move(v), s.span);
+                return;
+            }
             if (i->module != "tilewright") {
                 cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module))
                     .with_hint("import tilewright as tw");
@@ -62,6 +105,7 @@ private:
         }
         if (const auto* i = ast_.get_if<lang::ImportNames>(id)) {
             if (i->module == "__future__") return;  // how Python reads annotations is nothing to us
+            if (const lang::ImportedFile* file = kernel_file(i->module)) return import_names(*i, *file);
             if (i->module != "tilewright") {
                 cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module))
                     .with_hint("from tilewright import bf16, f32");
@@ -163,11 +207,10 @@ private:
                 cx_.error(Code::bad_choice, span, not_a_name(words[i])).with_hint(name_hint);
                 continue;
             }
-            if (std::find(scope_.sizes.begin(), scope_.sizes.end(), words[i]) != scope_.sizes.end()) {
+            if (!sizes_.insert(words[i]).second) {
                 cx_.error(Code::redefined, span, fmt::format("the size '{}' is declared already", words[i]));
                 continue;
             }
-            scope_.sizes.push_back(words[i]);
             define(names[i].first, Value::named(K::size, words[i]), names[i].second);
         }
     }
@@ -201,8 +244,7 @@ private:
     void function(const lang::FunctionDef& f, lang::StmtId id, Span header) {
         switch (role_of(f)) {
             case Role::kernel: {
-                kernels.push_back(id);
-                scope_.heads[id.index] = head_of(f);
+                if (!imported_) kernels.push_back(id), scope_.heads[id.index] = head_of(f);
                 Value v;
                 v.kind = K::kernel;
                 v.function = id;
@@ -219,8 +261,7 @@ private:
                 return;
             }
             case Role::program: {
-                programs.push_back(id);
-                scope_.heads[id.index] = head_of(f);
+                if (!imported_) programs.push_back(id), scope_.heads[id.index] = head_of(f);
                 define(f.name, Value::named(K::program, f.name), f.name_span);
                 return;
             }
@@ -312,6 +353,9 @@ private:
     const lang::Module& ast_;
     const Context& cx_;
     ModuleScope& scope_;
+    ModuleLevel* names_ = nullptr;  // of the file that is read
+    bool imported_ = false;         // it is one that ours imports: its kernels are its own
+    std::set<std::string> sizes_;   // of the file; a size of the same name is the same in all
     Draft draft_;
     Resolver resolver_;
 };
@@ -497,29 +541,19 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     return out;
 }
 
-namespace {
-
-// Of a program with kernels in it, these alone, as another file of the same name and lines.
-FileId part_in_the_language(SourceMap& sources, FileId file) {
-    auto kernels = lang::kernels_beside_python(sources.file(file).text());
-    return kernels ? sources.add(sources.file(file).name(), *std::move(kernels)) : file;
-}
-
-}  // namespace
-
 std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& path, const ConstValues& constants, DiagnosticSink& sink,
                                        const StepObserver& observer) {
-    auto file = lang::load_source(sources, path, sink);
-    if (!file) return std::nullopt;
-    const lang::Module module = lang::parse_module(sources, part_in_the_language(sources, *file), sink);
-    if (sink.has_errors()) return std::nullopt;
-    return compile_module(module, sources, constants, sink, observer);
+    const auto text = lang::read_kernel_file(path);
+    if (!text) {
+        sink.error(text.error().too_large ? Code::file_too_large : Code::cannot_read_file, {}, text.error().text);
+        return std::nullopt;
+    }
+    return compile_text(sources, path, *text, constants, sink, observer);
 }
 
 std::optional<ir::Module> compile_text(SourceMap& sources, const std::string& name, const std::string& text, const ConstValues& constants,
                                        DiagnosticSink& sink, const StepObserver& observer) {
-    const FileId file = sources.add(name, text);
-    const lang::Module module = lang::parse_module(sources, part_in_the_language(sources, file), sink);
+    const lang::Module module = lang::parse_bundle(sources, name, text, sink);
     if (sink.has_errors()) return std::nullopt;
     return compile_module(module, sources, constants, sink, observer);
 }

@@ -318,9 +318,10 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         ComputesNames names;
         names.tensors = &parameters;
         names.scalars = &p.scalars;
+        const ModuleLevel& known = module.names_in(computes.pieces->empty() ? kNoFile : computes.pieces->front().file);
         names.integer = [&](const std::string& name) -> std::optional<ir::Expr> {
-            auto it = module.names.find(name);
-            if (it == module.names.end()) return std::nullopt;
+            auto it = known.find(name);
+            if (it == known.end()) return std::nullopt;
             if (it->second.value.is(K::integer)) return ir::Expr(it->second.value.integer);
             if (it->second.value.is(K::size)) {
                 for (std::size_t i = 0; i < p.sizes.size(); ++i)
@@ -331,8 +332,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             return std::nullopt;
         };
         names.real = [&](const std::string& name) -> std::optional<double> {
-            auto it = module.names.find(name);
-            if (it != module.names.end() && it->second.value.is(K::real)) return it->second.value.real;
+            auto it = known.find(name);
+            if (it != known.end() && it->second.value.is(K::real)) return it->second.value.real;
             return std::nullopt;
         };
         if (auto resolved = resolve_computes(ast.file, computes, names, cx.sink)) p.computes = std::move(*resolved);

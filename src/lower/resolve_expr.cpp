@@ -50,6 +50,7 @@ std::string describe(const Value& v) {
         case K::signature: return "a signature";
         case K::method: return "the method " + v.text;
         case K::module: return "the module tilewright";
+        case K::kernel_file: return "a kernel file";
     }
     return "a value";
 }
@@ -448,6 +449,14 @@ Value Resolver::attribute(const lang::Attribute& a, Span span) {
     }
     Value base = evaluate(a.base);
     if (!base) return {};
+    if (base.is(K::kernel_file)) {
+        const auto& names = module.names_in(static_cast<FileId>(base.integer));
+        const auto it = names.find(a.name);
+        if (it == names.end() || !it->second.value)
+            return error(Code::unknown_attribute, a.name_span, fmt::format("{}.py has no '{}'", base.text, a.name));
+        if (it->second.value.is(K::size) && !module_level) return Value::of_expr(size_of(it->second.value.text));
+        return it->second.value;
+    }
     if (base.is(K::module)) {
         if (auto dtype = target::dtype_from_name(a.name)) {
             Value v;

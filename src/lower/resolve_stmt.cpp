@@ -25,13 +25,19 @@ ir::Stmt& Resolver::emit(ir::Operation op, Span span, std::string note) {
 // ---- names ----
 
 const Binding* Resolver::find(const std::string& name) const {
+    const Binding* b = find(name, names_of);
+    return b || names_of == kNoFile ? b : find(name, kNoFile);
+}
+
+const Binding* Resolver::find(const std::string& name, FileId file) const {
     for (std::size_t i = frames_.size(); i-- > 0;) {
         auto it = frames_[i].names.find(name);
         if (it != frames_[i].names.end()) return &it->second;
         if (frames_[i].function) break;
     }
-    auto it = module.names.find(name);
-    return it == module.names.end() ? nullptr : &it->second;
+    const ModuleLevel& names = module.names_in(file);
+    auto it = names.find(name);
+    return it == names.end() ? nullptr : &it->second;
 }
 
 // The binding an assignment may write through to. `outer`: it belongs to an enclosing block, so it must be changed in place.
@@ -59,7 +65,7 @@ ir::Expr Resolver::size_of(const std::string& name) {
 }
 
 Value Resolver::lookup(const std::string& name, Span span) {
-    if (const Binding* b = find(name)) {
+    if (const Binding* b = find(name, span.file)) {
         const Value& v = b->value;
         if (v.is(K::size) && !module_level) return Value::of_expr(size_of(v.text));
         if (v.is(K::tile) && v.tile->element->op == ir::ElementOp::fragment) {
@@ -85,6 +91,12 @@ Value Resolver::lookup(const std::string& name, Span span) {
         diagnostic.with_note(ended->second, "it is defined here").with_hint("define it before the loop, branch or role");
         return {};
     }
+    if (const auto foreign = ast.foreign.find(name); foreign != ast.foreign.end())
+        return error(
+            Code::unknown_name, span, fmt::format("'{}' is not defined in the language", name),
+            fmt::format("'{0}' comes from '{1}', which is no kernel file: no {1}.py that imports tilewright lies in this file's folder or "
+                        "among the kernels of the package",
+                        name, foreign->second));
     std::string hint;
     std::size_t best = 3;
     auto consider = [&](const std::string& candidate) {
@@ -94,7 +106,7 @@ Value Resolver::lookup(const std::string& name, Span span) {
     for (const Frame& f : frames_) {
         for (const auto& [n, b] : f.names) consider(n);
     }
-    for (const auto& [n, b] : module.names) consider(n);
+    for (const auto& [n, b] : module.names_in(span.file)) consider(n);
     return error(Code::unknown_name, span, fmt::format("'{}' is not defined", name), hint);
 }
 

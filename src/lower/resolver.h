@@ -36,11 +36,18 @@ struct KernelHead {
     lang::ExprId doc;
 };
 
+using ModuleLevel = std::map<std::string, Binding>;
+
 // What the module level gives every kernel.
 struct ModuleScope {
     const lang::Module* ast = nullptr;
-    std::map<std::string, Binding> names;
-    std::vector<std::string> sizes;             // in the order of declaration
+    ModuleLevel names;
+    std::map<FileId, ModuleLevel> imported;  // names of the files that this one imports
+    // Those that text of a file can say.
+    const ModuleLevel& names_in(FileId file) const {
+        const auto it = imported.find(file);
+        return it == imported.end() ? names : it->second;
+    }
     std::map<std::uint32_t, KernelHead> heads;  // by the kernel's statement
 };
 
@@ -109,6 +116,7 @@ public:
     const Context& cx;
     Draft& d;
     bool module_level = false;  // only constants are legal
+    FileId names_of = kNoFile;  // the file whose names `computes` may use besides the kernel's own
 
 private:
     friend struct Builtins;
@@ -155,7 +163,8 @@ private:
     void expression_statement(lang::ExprId value, Span span);
 
     // names
-    const Binding* find(const std::string& name) const;
+    const Binding* find(const std::string& name, FileId file) const;
+    const Binding* find(const std::string& name) const;  // for names in strings
     Binding* find_assignable(const std::string& name, bool& outer);
     bool belongs_to_the_block(const std::string& name, Span span);  // reported
     void changes_kind(const std::string& name, const Binding& binding, const Value& value, Span span);

@@ -65,9 +65,10 @@ struct Value {
         function,  // @tw.inline
         kernel,
         program,
-        signature,  // @tw.signature
-        method,     // items[0].<text>
-        module,     // `tw` itself
+        signature,    // @tw.signature
+        method,       // items[0].<text>
+        module,       // `tw` itself
+        kernel_file,  // an imported one; `integer` is its file
     };
     Kind kind = Kind::error;
     std::int64_t integer = 0;  // also boolean; entity number for tensor, barriers, ring

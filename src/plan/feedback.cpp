@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "lang/bundle.h"
 
 namespace tw::plan {
 namespace {
@@ -13,10 +14,14 @@ namespace {
 constexpr std::size_t kMaxShown = 6;
 constexpr std::size_t kMaxTrace = 8;  // steps of the way of an element
 
-std::string line_of(const std::string& source, int line) {
-    const auto lines = split_lines(source);
-    if (line < 1 || static_cast<std::size_t>(line) > lines.size()) return {};
-    return fmt::format("    {:>4} | {}\n", line, lines[static_cast<std::size_t>(line) - 1]);
+std::string line_of(const std::string& source, const ir::Loc& loc) {
+    for (const lang::BundlePart& part : lang::parts_of(source)) {
+        if ((part.module.empty() ? "" : part.module + ".py") != loc.file) continue;
+        const auto lines = split_lines(part.text);
+        if (loc.line < 1 || static_cast<std::size_t>(loc.line) > lines.size()) return {};
+        return fmt::format("    {:>4} | {}\n", loc.line, lines[static_cast<std::size_t>(loc.line) - 1]);
+    }
+    return {};
 }
 
 bool is_order(const std::string& code) { return code.size() > 2 && code[2] == '2'; }
@@ -52,8 +57,8 @@ std::string feedback_of(const diagnose::CheckResult& result, const std::string& 
     if (!detailed) return result.violated() ? "The kernel was refused: it is wrong.\n" : "The kernel was refused: it is not proved.\n";
     std::string out;
     if (const auto& c = result.counterexample) {
-        out += fmt::format("Line {}: {} [{}]: {}\n{}", c->loc.line, c->kind, c->code, c->message, line_of(source, c->loc.line));
-        if (c->other.line) out += fmt::format("It collides with line {}:\n{}", c->other.line, line_of(source, c->other.line));
+        out += fmt::format("Line {}: {} [{}]: {}\n{}", ir::line_text(c->loc), c->kind, c->code, c->message, line_of(source, c->loc));
+        if (c->other.line) out += fmt::format("It collides with line {}:\n{}", ir::line_text(c->other), line_of(source, c->other));
         out += fmt::format("Instance: {}, schedule {}, block ({}, {}, {}), thread {}\n", c->sizes_text, c->schedule, c->block[0],
                            c->block[1], c->block[2], c->thread);
         if (!c->element.empty()) out += fmt::format("Element: {}\n", c->element);
@@ -62,7 +67,7 @@ std::string feedback_of(const diagnose::CheckResult& result, const std::string& 
         for (const auto& d : c->differences) out += fmt::format("{}: {}\n", diagnose::name_of(d.kind), d.text);
         for (std::size_t i = 0; i < c->trace.size() && i < kMaxTrace; ++i) {
             const diagnose::TraceStep& t = c->trace[i];
-            out += fmt::format("{} line {}: {} {} [{}]\n", i ? "  then" : "Trace:", t.loc.line, t.action, t.detail, t.who);
+            out += fmt::format("{} line {}: {} {} [{}]\n", i ? "  then" : "Trace:", ir::line_text(t.loc), t.action, t.detail, t.who);
         }
         if (!c->missing.empty()) out += fmt::format("Missing: {}\n", c->missing);
         if (!c->hint.empty()) out += fmt::format("Hint: {}\n", c->hint);
@@ -77,7 +82,7 @@ std::string feedback_of(const diagnose::CheckResult& result, const std::string& 
     });
     for (std::size_t i = 0; i < failed.size() && i < kMaxShown; ++i) {
         const verify::Obligation& o = *failed[i];
-        out += fmt::format("Not proved, line {}: {} [{}]: {}\n{}", o.loc.line, o.kind, o.code, o.text, line_of(source, o.loc.line));
+        out += fmt::format("Not proved, line {}: {} [{}]: {}\n{}", ir::line_text(o.loc), o.kind, o.code, o.text, line_of(source, o.loc));
         if (!o.reason.empty()) out += fmt::format("    because: {}\n", o.reason);
     }
     if (failed.size() > kMaxShown) out += fmt::format("... and {} more assertions\n", failed.size() - kMaxShown);

@@ -303,6 +303,9 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
     }
 }
 
+// The journal holds what was asked and answered (megabytes a step); the loop reads none of it again, and a run may have thousands of steps.
+static void forget_exchanges(Step& step) { std::vector<Exchange>().swap(step.exchanges); }
+
 Result<void> Loop::keep(Step& step) {
     const json extra = step.state;
     step.state = state_.pack();
@@ -313,6 +316,7 @@ Result<void> Loop::keep(Step& step) {
     tokens_ = saturating_sum(tokens_, step.tokens());
     dollars_ += step.cost_usd();
     if (options_.on_step) options_.on_step(steps_.back());
+    forget_exchanges(steps_.back());
     return {};
 }
 
@@ -434,6 +438,7 @@ Result<void> Loop::restore(const std::string& run) {
         dollars_ += s.cost_usd();
         proposer_.seen(s.source);
     }
+    for (Step& s : steps_) forget_exchanges(s);
     if (!steps_.empty() && !state_.unpack(steps_.back().state))
         return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its last step holds no state", run));
     const int n = static_cast<int>(steps_.size());

@@ -11,7 +11,7 @@
 #include "codegen/emit.h"
 #include "diagnose/check.h"
 #include "emulate/trial.h"
-#include "lang/extract.h"
+#include "lang/bundle.h"
 #include "lower/lower.h"
 #include "plan/builtin/terms.h"
 #include "plan/cute_gates.h"
@@ -79,7 +79,7 @@ public:
 private:
     Answer parse() {
         // A candidate is a kernel file and nothing else: nobody has to read what else it might do.
-        if (lang::kernels_beside_python(source_)) {
+        if (lang::beside_python(source_)) {
             const std::string what = "the file imports something else than tilewright: a candidate holds kernels alone";
             return refuse(FailureClass::syntax, what, what);
         }

@@ -114,21 +114,26 @@ Result<void> Call::refused(const std::uint64_t* addresses, const double* scalars
     return {};
 }
 
-Result<cu::TensorMap> Call::map_at(std::size_t step, std::size_t request, std::uint64_t address) {
+Result<void> Call::map_at(std::size_t step, std::size_t request, std::uint64_t address, cu::TensorMap& map) {
+    const std::scoped_lock lock(guard_);
     std::vector<KnownMap>& known = maps_[step][request];
-    for (const KnownMap& k : known)
-        if (k.address == address) return k.map;
+    for (const KnownMap& k : known) {
+        if (k.address != address) continue;
+        map = k.map;
+        return {};
+    }
     TensorMapRequest asked = prepared_.steps[step].map_requests[request];
     asked.address = address;
     auto encoded = encode_tensor_map(asked);
-    if (!encoded) return encoded;
+    if (!encoded) return std::move(encoded).propagate();
     if (known.size() >= most_known_maps) known.erase(known.begin());
     known.push_back({address, *encoded});
-    return encoded;
+    map = *encoded;
+    return {};
 }
 
 Result<void> Call::launch_step(std::size_t number, const std::uint64_t* bases, const double* scalars, cu::Stream stream) {
-    PreparedLaunch::Step& step = prepared_.steps[number];
+    const PreparedLaunch::Step& step = prepared_.steps[number];
     if (!step.zeroed.empty()) {
         auto opened = driver_with_context();
         if (!opened) return std::move(opened).propagate();
@@ -152,9 +157,7 @@ Result<void> Call::launch_step(std::size_t number, const std::uint64_t* bases, c
             case PreparedLaunch::Origin::Kind::tensor: words[i] = bases[from.id]; break;
             case PreparedLaunch::Origin::Kind::scalar: words[i] = target::from_double(scalars[from.id], from.type); break;
             case PreparedLaunch::Origin::Kind::map: {
-                auto map = map_at(number, from.request, bases[from.id]);
-                if (!map) return std::move(map).propagate();
-                maps[from.request] = *map;
+                if (auto found = map_at(number, from.request, bases[from.id], maps[from.request]); !found) return found;
                 pointers[i] = &maps[from.request];
                 continue;
             }
@@ -177,11 +180,17 @@ Result<void> Call::launch(const std::uint64_t* addresses, const double* scalars,
         own = *std::move(made);
         workspace = own.address();
     }
-    std::vector<std::uint64_t> bases(addresses, addresses + parameters_.size());
-    for (const std::uint64_t offset : buffer_offsets_) bases.push_back(aligned_workspace(workspace) + offset);
-    const std::scoped_lock lock(guard_);
+    // Most calls have few tensors: an allocation would take as long as the rest of this function.
+    constexpr std::size_t few = 32;
+    std::uint64_t on_stack[few];
+    std::vector<std::uint64_t> on_heap;
+    std::uint64_t* bases = on_stack;
+    if (const std::size_t all = parameters_.size() + buffer_offsets_.size(); all > few) on_heap.resize(all), bases = on_heap.data();
+    std::copy(addresses, addresses + parameters_.size(), bases);
+    for (std::size_t i = 0; i < buffer_offsets_.size(); ++i)
+        bases[parameters_.size() + i] = aligned_workspace(workspace) + buffer_offsets_[i];
     for (std::size_t i = 0; i < prepared_.steps.size(); ++i) {
-        if (auto launched = launch_step(i, bases.data(), scalars, stream); !launched) return launched;
+        if (auto launched = launch_step(i, bases, scalars, stream); !launched) return launched;
     }
     return {};
 }
@@ -191,7 +200,7 @@ namespace {
 // The words of the first fault, with its place in the kernel file.
 Failure fault_of(const ir::Module& module, const ir::Kernel& kernel, const emulate::Fault& f) {
     Failure why{FailureKind::bad_input,
-                fmt::format("{}:{}: {}: {}: {}", module.file, f.loc.line, kernel.name, emulate::name_of(f.kind), f.message),
+                fmt::format("{}: {}: {}: {}", ir::place_text(f.loc, module.file), kernel.name, emulate::name_of(f.kind), f.message),
                 fmt::format("tilewright check {} says more", module.file)};
     if (f.kind == emulate::FaultKind::limit) why.fix = "the emulator is for small shapes: take smaller ones, or a GPU";
     return why;

@@ -41,7 +41,7 @@ private:
     bool addresses_fit(const std::uint64_t* addresses) const;
     Result<void> refused(const std::uint64_t* addresses, const double* scalars) const;
     Result<void> launch_step(std::size_t number, const std::uint64_t* bases, const double* scalars, cu::Stream stream);
-    Result<cu::TensorMap> map_at(std::size_t step, std::size_t request, std::uint64_t address);
+    Result<void> map_at(std::size_t step, std::size_t request, std::uint64_t address, cu::TensorMap& map);
 
     KernelModule* module_ = nullptr;
     std::string name_;
@@ -51,8 +51,8 @@ private:
     std::vector<bool> positive_;                 // per scalar
     PreparedLaunch prepared_;
     std::size_t workspace_bytes_ = 0;
-    bool check_contents_ = false;  // TILEWRIGHT_CHECK_CONTENTS: every launch goes the long way
-    std::mutex guard_;
+    bool check_contents_ = false;                           // TILEWRIGHT_CHECK_CONTENTS: every launch goes the long way
+    std::mutex guard_;                                      // of maps_; the driver is called without it
     std::vector<std::vector<std::vector<KnownMap>>> maps_;  // per step and request, the last few addresses
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "codegen/emit.h"
+#include "lang/bundle.h"
 #include "target/arch.h"
 
 namespace tw::runtime {
@@ -43,16 +44,17 @@ LoadedModule load_module(const json& from) {
     const auto constants = values<lower::ConstValue>(from, "constants");
     LoadedModule out;
     std::string text;
+    const bool cute = from.value("language", std::string()) == "cute";
     if (from.contains("text")) {
         text = from.at("text").get<std::string>();
         out.label = from.value("file", from.value("name", std::string("kernel.py")));
     } else {
         out.label = from.at("file").get<std::string>();
-        auto read = read_file(out.label);
+        auto read = cute ? read_file(out.label) : lang::kernel_text(out.label);
         if (!read) stop({FailureKind::bad_input, read.error(), {}});
         text = *std::move(read);
     }
-    out.unproved = from.value("language", std::string()) == "cute";
+    out.unproved = cute;
     auto module = out.unproved ? KernelModule::from_cute(out.label, text, from.at("signature").get<std::string>())
                                : KernelModule::from_text(out.label, text, constants);
     if (!module) {

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/digest.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "codegen/emit.h"
+#include "lang/bundle.h"
 #include "runtime/blaslt_gemm.h"
 #include "runtime/call.h"
 #include "runtime/compile.h"
@@ -17,6 +19,7 @@
 #include "runtime/launch.h"
 #include "runtime/machine.h"
 #include "runtime/report_json.h"
+#include "runtime/shared_library.h"
 #include "runtime/tensor_map.h"
 #include "runtime/tuned.h"
 
@@ -301,7 +304,11 @@ int tw_module_load(const char* request_json, tw_module** module) {
         }
         const bool from_file = request.contains("path");
         const std::string name = from_file ? request.at("path").get<std::string>() : request.value("name", "kernel.py");
-        auto text = from_file ? tw::read_file(name) : tw::Expected<std::string, std::string>(request.at("source").get<std::string>());
+        static std::once_flag library;
+        std::call_once(library, [] { tw::lang::set_kernel_library(rt::data_folder("kernels")); });
+        const bool cute = request.contains("signature");
+        auto text = from_file ? (cute ? tw::read_file(name) : tw::lang::kernel_text(name))
+                              : tw::Expected<std::string, std::string>(request.at("source").get<std::string>());
         if (!text) return bad_input(text.error());
         rt::TunedFile all_tuned;
         if (from_file && !request.contains("signature") && request.value("tuned", true)) {
@@ -366,9 +373,13 @@ int tw_module_load(const char* request_json, tw_module** module) {
             programs.push_back(
                 {{"name", p.name}, {"doc", ""}, {"parameters", parameters}, {"constants", json::object()}, {"computes", p.computes.text}});
         }
-        made->description =
-            json{{"file", made->module->ir().file}, {"program", rt::program_digest(*text)}, {"kernels", kernels}, {"programs", programs}}
-                .dump();
+        made->description = json{
+            {"file", made->module->ir().file},
+            {"program", rt::program_digest(*text)},
+            {"text", tw::digest_hex(*text)},
+            {"kernels", kernels},
+            {"programs",
+             programs}}.dump();
         *module = made.release();
         return TW_OK;
     });

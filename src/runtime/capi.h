@@ -142,6 +142,19 @@ TW_API size_t tw_call_workspace_bytes(const tw_call* call);
 TW_API int tw_call_launch(tw_call* call, const uint64_t* addresses, const double* scalars, uint64_t workspace, void* stream);
 TW_API void tw_call_free(tw_call* call);
 
+/* For CPython, with its lock held (ctypes.PyDLL): a dict of functions that keep what was recorded for a signature and launch it again
+ * without Python in between; a new reference. NULL: no CPython in this process, or one that lacks a call of the stable ABI. setup(types,
+ * empty, grad_enabled, fail): types of tensors, exactly these, that carry DLPack's exchange table; empty(sizes, strides, dtype) gives a
+ * tensor on the current GPU; grad_enabled() or None; fail(code) raises what tw_last_error() says. False: no type has a table.
+ *   table(flowing): a new table. flowing: numbers are scalars of the launch (a kernel); otherwise part of the signature (an operation).
+ *   remember(table, given, named, outputs, steps, result): outputs ((sizes, strides, dtype), ...), steps ((tw_call, ((source, byte offset),
+ * ...), source of the workspace or None, scalars), ...), sources numbered over the tensor arguments and then the outputs; result: None, the
+ * number of an output or a tuple of such. True: kept. run(table, given, named): the result, or NotImplemented where nothing was recorded.
+ *   runner(table): run() of that table, called with (given, named).
+ *   recording(1), recording(-1): between them run() has nothing, so that what a call does goes through Python and can be written down.
+ *   method(type): __call__ for a class: run() of self._table, else self._slow(*given, **named). */
+TW_API void* tw_python_functions(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -473,6 +473,9 @@ Result<CompileRequest> request_for_cute(const std::string& text, const std::stri
     if (folder.empty())
         return fail(FailureKind::missing_library, "CuTe's headers (cute/tensor.hpp) were not found",
                     "pip install nvidia-cutlass (scripts/setup.sh does), or set CUTLASS_INCLUDE to the folder that holds cute/tensor.hpp");
+    if (find_cuda_include_folder().empty())
+        return fail(FailureKind::missing_library, "CUDA's headers (cuda_bf16.h), which CuTe's include, were not found",
+                    "set CUDA_HOME to the toolkit's folder, or put its nvcc on the PATH");
     CompileRequest request;
     request.source = text;
     request.name = name;

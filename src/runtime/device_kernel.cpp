@@ -57,7 +57,8 @@ Result<void> DeviceKernel::launch(const LaunchShape& shape, void** arguments, cu
         allowed_dynamic_shared_bytes_.store(shape.dynamic_shared_bytes, std::memory_order_relaxed);
     }
     cu::LaunchAttribute attributes[3];
-    std::memset(attributes, 0, sizeof attributes);
+    if (shape.cluster[0] | static_cast<unsigned>(shape.cooperative) | static_cast<unsigned>(shape.programmatic))
+        std::memset(attributes, 0, sizeof attributes);
     unsigned count = 0;
     const auto cluster_blocks = volume(shape.cluster);
     if (cluster_blocks > 0) {

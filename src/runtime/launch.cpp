@@ -92,7 +92,7 @@ Result<CompiledKernels> KernelModule::compile_kernel(std::size_t index, const st
     auto emitted = codegen::emit(kernel, module_.file);
     if (!emitted)
         return fail(FailureKind::internal,
-                    fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
+                    fmt::format("{}: {}: {}", ir::place_text(emitted.error().loc, module_.file), kernel.name, emitted.error().message));
     if (entry) *entry = {emitted->entry, emitted->arguments};
     return compile(request_for_own_text(emitted->source, kernel.name + ".cu", arch));
 }

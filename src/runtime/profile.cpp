@@ -9,6 +9,7 @@
 #include "base/input.h"
 #include "base/text.h"
 #include "codegen/emit.h"
+#include "lang/bundle.h"
 #include "runtime/compile.h"
 #include "runtime/evaluate.h"
 #include "runtime/launch.h"
@@ -180,7 +181,7 @@ json static_profile(const json& request) {
     json constants = request.value("constants", json::object());
     const std::string file = request.value("file", std::string("kernel.py"));
     const auto text =
-        request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : read_file(file);
+        request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : lang::kernel_text(file);
     if (!text) return out;
     auto module = KernelModule::from_text(file, *text, constants.get<lower::ConstValues>());
     if (!module) return out;

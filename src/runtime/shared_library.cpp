@@ -76,6 +76,7 @@ std::vector<fs::path> toolkit_roots() {
             if (!real.empty()) roots.push_back(real.parent_path().parent_path());
         }
     }
+    if (fs::is_directory("/usr/local/cuda", ignored)) roots.emplace_back("/usr/local/cuda");  // where its own installer puts it
     return roots;
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "emulate/contents.h"
 #include "emulate/index_use.h"
+#include "lang/bundle.h"
 #include "runtime/cubin_cache.h"
 #include "runtime/device_data.h"
 #include "runtime/launch.h"
@@ -50,11 +51,13 @@ fs::path bench_folder() {
 
 json torch_case(const json& request, std::string& problem) {
     const std::string label = request.value("file", std::string("kernel.py"));
-    auto text = request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : read_file(label);
+    const bool cute = request.value("language", std::string()) == "cute";
+    auto text = request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>())
+                : cute                   ? read_file(label)
+                                         : lang::kernel_text(label);
     if (!text) return problem = text.error(), json();
-    auto module = request.value("language", std::string()) == "cute"
-                      ? KernelModule::from_cute(label, *text, request.at("signature").get<std::string>())
-                      : KernelModule::from_text(label, *text, request.value("constants", json::object()).get<lower::ConstValues>());
+    auto module = cute ? KernelModule::from_cute(label, *text, request.at("signature").get<std::string>())
+                       : KernelModule::from_text(label, *text, request.value("constants", json::object()).get<lower::ConstValues>());
     if (!module) return problem = module.error().text(), json();
     auto signature = find_signature((*module)->ir(), request.value("kernel", std::string()));
     if (!signature) return problem = signature.error().text(), json();

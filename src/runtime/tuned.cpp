@@ -13,7 +13,7 @@
 #include "base/index.h"
 #include "base/input.h"
 #include "base/text.h"
-#include "lang/parse.h"
+#include "lang/bundle.h"
 #include "runtime/device_data.h"
 
 namespace tw::runtime {
@@ -35,12 +35,16 @@ bool declares_parameters(const lang::Module& module, lang::StmtId id) {
 std::string program_digest(const std::string& text) {
     SourceMap sources;
     DiagnosticSink ignored;  // a file that cannot be read is no module to tune
-    lang::Module module = lang::parse_module(sources, sources.add("", text), ignored);
+    lang::Module module = lang::parse_bundle(sources, "", text, ignored);
     const auto strip = [&](std::vector<lang::StmtId>& body) {
         if (lang::docstring_of(module, body)) body.erase(body.begin());
     };
-    strip(module.body);
-    std::erase_if(module.body, [&](lang::StmtId id) { return declares_parameters(module, id); });
+    const auto strip_file = [&](std::vector<lang::StmtId>& body) {
+        strip(body);
+        std::erase_if(body, [&](lang::StmtId id) { return declares_parameters(module, id); });
+    };
+    strip_file(module.body);
+    for (lang::ImportedFile& file : module.imported) strip_file(file.body);
     for (lang::Stmt& s : module.stmts) {
         if (auto* f = std::get_if<lang::FunctionDef>(&s.node)) strip(f->body);
     }
@@ -126,7 +130,7 @@ std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries
     if (std::none_of(at_shape.begin(), at_shape.end(), [](const auto& s) { return s.second > 1; })) return entries;
     std::erase_if(entries, [&](const TunedEntry* e) {
         const int count = of_set.at(e->constants);
-        return 2 * count < most && count < fewest_to_fit && e->sizes != sizes;
+        return 2 * count < most && (count < fewest_to_fit || 8 * count < most) && e->sizes != sizes;
     });
     return entries;
 }
@@ -139,8 +143,7 @@ struct Extent {
     std::vector<double> lines;  // of each input with rows: the logarithm of the part of a 128-byte line at which all of them begin
 };
 
-// `kernel`: null for a program, whose blocks are not known.
-std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel* kernel, const std::map<std::string, std::int64_t>& given) {
+std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& given) {
     const auto sizes = size_values(signature, given);
     if (!sizes) return std::nullopt;
     const auto product = [&](const auto& extents) {
@@ -151,7 +154,7 @@ std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel* ke
     double elements = 0;
     for (const ir::Tensor& t : signature.tensors) elements += t.is_output ? product(t.dims) : 0;
     const Work work = work_of(signature, *sizes);
-    const double blocks = kernel ? product(kernel->grid) : 1;
+    const double blocks = product(kernel.grid);
     if (elements <= 0 || blocks <= 0 || work.operations <= 0) return std::nullopt;
     Extent e{blocks, work.operations / elements, work.bytes, work.operations, {}};
     for (const ir::Tensor& t : signature.tensors) {
@@ -179,22 +182,30 @@ double distance_of(const std::map<std::string, std::int64_t>& sizes, const std::
 constexpr std::size_t part_count = 6;
 using Parts = std::array<double, part_count>;
 
-Parts parts_of(const Extent& e, const ir::Kernel* kernel, double at_once) {
+Parts parts_of(const Extent& e, double at_once) {
     const double length = e.per_element / 128, rounds = std::ceil(e.blocks / at_once);
-    if (!kernel) return {1, 0, 0, length, e.bytes / 4e6, e.operations / 7e8};
     return {1, rounds, rounds * length, length, e.bytes / 4e6, e.blocks / at_once * length};
 }
 
 double total(const Parts& parts, const Parts& weights) { return std::inner_product(parts.begin(), parts.end(), weights.begin(), 0.0); }
 
-// Weights that are not negative and make the relative errors small: least squares, one coordinate after another.
-Parts fitted(const std::vector<std::pair<Parts, double>>& times) {
+// A launch whose time is known: its parts and how far its sizes are from those that are asked for.
+struct Timed {
+    Parts parts{};
+    double us = 0, distance = 0;
+};
+
+// Weights that are not negative and make the relative errors small, those of near shapes more than those of far ones: least squares, one
+// coordinate after another.
+Parts fitted(const std::vector<Timed>& times) {
+    constexpr double reach = 9;  // three doublings away an error counts a quarter
     std::array<Parts, part_count> products{};
     Parts sums{}, weights{};
-    for (const auto& [parts, us] : times) {
+    for (const auto& [parts, us, distance] : times) {
+        const double weight = 1 / square(1 + distance / reach);
         for (std::size_t i = 0; i < part_count; ++i) {
-            sums[i] += parts[i] / us;
-            for (std::size_t j = 0; j < part_count; ++j) products[i][j] += parts[i] / us * parts[j] / us;
+            sums[i] += weight * parts[i] / us;
+            for (std::size_t j = 0; j < part_count; ++j) products[i][j] += weight * parts[i] / us * parts[j] / us;
         }
     }
     for (int round = 0; round < 400; ++round) {
@@ -205,32 +216,78 @@ Parts fitted(const std::vector<std::pair<Parts, double>>& times) {
     return weights;
 }
 
-// By all entries: the fitted time, times what the nearest shapes take more or less than it. Nothing where there are too few to fit.
-std::optional<double> fitted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel* kernel,
-                                const std::map<std::string, std::int64_t>& sizes, double at_once) {
-    const auto here = extent_of(signature, kernel, sizes);
-    if (!here || entries.size() < at(fewest_to_fit)) return std::nullopt;
-    std::vector<std::pair<Parts, double>> times;
-    std::vector<double> distances;
-    for (const TunedEntry* entry : entries) {
-        const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
-        if (!there) continue;
-        times.emplace_back(parts_of(*there, kernel, at_once), entry->us);
-        double distance = distance_of(sizes, entry->sizes);
-        for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
-        distances.push_back(distance);
-    }
+// The fitted time, times what the nearest shapes take more or less than it. Nothing where there are too few to fit.
+std::optional<double> fitted_us(const std::vector<Timed>& times, const Parts& here) {
     if (times.size() < at(fewest_to_fit)) return std::nullopt;
     const Parts weights = fitted(times);
     double sum = 0, all = 0;
-    for (std::size_t i = 0; i < times.size(); ++i) {
-        const double weight = 1 / square(0.1 + distances[i]), estimate = total(times[i].first, weights);
+    for (const Timed& t : times) {
+        const double weight = 1 / square(0.1 + t.distance), estimate = total(t.parts, weights);
         if (estimate <= 0) return std::nullopt;
-        sum += weight * std::log(times[i].second / estimate);
+        sum += weight * std::log(t.us / estimate);
         all += weight;
     }
-    const double estimate = total(parts_of(*here, kernel, at_once), weights);
+    const double estimate = total(here, weights);
     return estimate > 0 ? std::optional(estimate * std::exp(sum / all)) : std::nullopt;
+}
+
+std::optional<double> fitted_kernel_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
+                                       const std::map<std::string, std::int64_t>& sizes, double at_once) {
+    const auto here = extent_of(signature, kernel, sizes);
+    if (!here) return std::nullopt;
+    std::vector<Timed> times;
+    for (const TunedEntry* entry : entries) {
+        const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
+        if (!there) continue;
+        double distance = distance_of(sizes, entry->sizes);
+        for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
+        times.push_back({parts_of(*there, at_once), entry->us, distance});
+    }
+    return fitted_us(times, parts_of(*here, at_once));
+}
+
+// Tensors of these sizes, as the signature lays them out, at addresses that nothing else has.
+std::optional<LaunchArguments> imagined(const Signature& signature, const std::map<std::string, std::int64_t>& given) {
+    const auto sizes = size_values(signature, given);
+    if (!sizes) return std::nullopt;
+    LaunchArguments arguments;
+    for (const ir::Tensor& t : signature.tensors) {
+        TensorArgument tensor;
+        tensor.address = (arguments.tensors.size() + 1) << 48;
+        tensor.dtype = t.dtype;
+        for (const ir::Expr& d : t.dims) tensor.dims.push_back(size_value(d, *sizes).value_or(0));
+        for (const ir::Expr& d : t.strides) tensor.strides.push_back(size_value(d, *sizes).value_or(0));
+        arguments.tensors.push_back(std::move(tensor));
+    }
+    arguments.scalars.assign(signature.scalars.size(), 1.0);
+    return arguments;
+}
+
+// A program's parts are those of its launches, buffers between them included.
+std::optional<Parts> parts_of_program(const KernelModule& module, const Signature& signature,
+                                      const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
+    const auto arguments = imagined(signature, sizes);
+    if (!arguments) return std::nullopt;
+    auto steps = module.plan_steps(signature.name, *arguments, std::uint64_t{1} << 62);
+    if (!steps) return std::nullopt;
+    Parts sum{};
+    for (const KernelModule::PlannedStep& step : *steps) {
+        std::vector<const ir::Kernel*> variants;
+        for (const std::size_t v : step.variants) variants.push_back(&module.ir().kernels[v]);
+        const auto choice = choose(variants, step.arguments);
+        if (!choice) return std::nullopt;
+        const ir::Kernel& kernel = *variants[choice->variant];
+        auto own = find_signature(module.ir(), kernel.name);
+        if (!own) return std::nullopt;
+        std::map<std::string, std::int64_t> named;
+        for (std::size_t i = 0; i < kernel.sizes.size(); ++i) named[kernel.sizes[i]] = choice->launch.sizes[i];
+        const auto extent = extent_of(*own, kernel, named);
+        if (!extent) return std::nullopt;
+        const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
+        const Parts parts = parts_of(*extent, at_once);
+        for (std::size_t i = 0; i < part_count; ++i) sum[i] += parts[i];
+    }
+    return sum;
 }
 
 }  // namespace
@@ -238,13 +295,13 @@ std::optional<double> fitted_us(const std::vector<const TunedEntry*>& entries, c
 std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
                                    const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
     const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
-    if (const auto us = fitted_us(entries, signature, &kernel, sizes, at_once)) return us;
-    const auto here = extent_of(signature, &kernel, sizes);
+    if (const auto us = fitted_kernel_us(entries, signature, kernel, sizes, at_once)) return us;
+    const auto here = extent_of(signature, kernel, sizes);
     if (!here) return std::nullopt;
     const auto length = [&](const Extent& e) { return std::ceil(e.blocks / at_once) * e.per_element; };
     std::vector<std::pair<double, double>> near;  // distance, the logarithm of the time
     for (const TunedEntry* entry : entries) {
-        const auto there = entry->us > 0 ? extent_of(signature, &kernel, entry->sizes) : std::nullopt;
+        const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
         if (!there) continue;
         double distance = square(std::log2(here->blocks / there->blocks)) + square(std::log2(here->per_element / there->per_element));
         for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
@@ -262,9 +319,17 @@ std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries
     return std::exp(sum / weights);
 }
 
-std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const Signature& signature,
-                                           const std::map<std::string, std::int64_t>& sizes) {
-    if (const auto us = fitted_us(entries, signature, nullptr, sizes, 1)) return us;
+std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const KernelModule& module,
+                                           const Signature& signature, const std::map<std::string, std::int64_t>& sizes,
+                                           int multiprocessors) {
+    if (const auto parts = parts_of_program(module, signature, sizes, multiprocessors)) {
+        std::vector<Timed> times;
+        for (const TunedEntry* entry : entries) {
+            const auto there = entry->us > 0 ? parts_of_program(module, signature, entry->sizes, multiprocessors) : std::nullopt;
+            if (there) times.push_back({*there, entry->us, distance_of(sizes, entry->sizes)});
+        }
+        if (const auto us = fitted_us(times, *parts)) return us;
+    }
     // Microseconds that no launch goes below, and what an H200 computes and moves in one.
     constexpr double least = 3, operations_a_us = 7e8, bytes_a_us = 4e6;
     const auto length = [&](const std::map<std::string, std::int64_t>& at) -> std::optional<double> {
@@ -382,7 +447,7 @@ TunedModules::Picked TunedModules::choose_set(const std::string& kernel, const L
         const auto signature = find_signature(made->ir(), kernel);
         std::optional<double> us;
         if (signature && taken->variant) us = predicted_us(entries, *signature, *taken->variant, taken->sizes, multiprocessors_);
-        else if (signature) us = predicted_program_us(entries, *signature, taken->sizes);
+        else if (signature) us = predicted_program_us(entries, *made, *signature, taken->sizes, multiprocessors_);
         if (found && !(us && (!best.us || *us < *best.us))) continue;
         found = true;
         best = {made, *constants, us};

@@ -45,22 +45,24 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
                                        const std::map<std::string, std::int64_t>& sizes);
 
 // Those by which sets of constants are compared at these sizes. Where several sets were timed for one shape, a set with less than half the
-// entries of the one that has most, and less than four, serves its own shapes alone: how it compares with the others elsewhere is not
-// known.
+// entries of the one that has most, and less than four or an eighth of it, serves its own shapes alone: how it compares with the others
+// elsewhere is not known.
 std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries, const std::map<std::string, std::int64_t>& sizes);
 
 // The time of a launch with these sizes, by entries for the same constants and other shapes. From four entries on: a sum of parts (rounds
-// of blocks, lengths of sums, bytes, work) whose weights are fitted to all of them, times what the nearest ones take more or less than
-// that. With fewer: the mean of the logarithms of the three nearest, by their weights. Distance is by squares: of the logarithms of the
-// ratios of blocks and of operations per element, and of how much of a 128-byte line the rows of each input keep to. Blocks that fit the
-// GPU at once run side by side, rounds of them one after another; a block makes as many elements here as there, each in proportion to its
-// operations. Nothing where no entry has a time and blocks.
+// of blocks, lengths of sums, bytes, work) whose weights are fitted to all of them, to near ones more, times what the nearest ones take
+// more or less than that. With fewer: the mean of the logarithms of the three nearest, by their weights. Distance is by squares: of the
+// logarithms of the ratios of blocks and of operations per element, and of how much of a 128-byte line the rows of each input keep to.
+// Blocks that fit the GPU at once run side by side, rounds of them one after another; a block makes as many elements here as there, each in
+// proportion to its operations. Nothing where no entry has a time and blocks.
 std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
                                    const std::map<std::string, std::int64_t>& sizes, int multiprocessors);
 
-// The same for a program, of whose launches nothing is known but the work of the whole: the time grows with what it computes or moves.
-std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const Signature& signature,
-                                           const std::map<std::string, std::int64_t>& sizes);
+// The same for a program of the module: its parts are those of its launches. With fewer than four entries the time grows with what the
+// whole computes or moves.
+std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const KernelModule& module,
+                                           const Signature& signature, const std::map<std::string, std::int64_t>& sizes,
+                                           int multiprocessors);
 
 // Those that a caller who chose some constants could have meant: entries that have these values for them.
 TunedFile agreeing(TunedFile tuned, const lower::ConstValues& given);

@@ -15,7 +15,7 @@ void record_verdicts(const std::string& text, const lower::ConstValues& constant
     if (folder.empty() || verdicts.empty()) return;
     std::string named;
     for (const auto& [name, value] : constants) named += (named.empty() ? "" : ",") + name + "=" + value.text();
-    const std::string key = digest_hex(std::string(TW_VERSION) + '\0' + named + '\0' + text);
+    const std::string key = digest_hex(std::string(TW_VERSION) + '\0' + named + '\0' + digest_hex(text));
     std::error_code ignored;
     std::filesystem::create_directories(folder / "verdicts", ignored);
     const std::filesystem::path path = folder / "verdicts" / (key + ".json");

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/diagnostic.h"
 #include "base/text.h"
 #include "runtime/python.h"
 #include "runtime/session.h"
@@ -17,6 +18,16 @@ namespace tw::units {
 namespace ray_engine {
 
 namespace fs = std::filesystem;
+
+// The last line of the driver's log that names an error: a cluster that cannot be reached, a token that is missing.
+std::string last_error(const fs::path& log) {
+    const auto text = read_file(log);
+    if (!text) return "";
+    std::string last;
+    for (const std::string_view line : split_lines(*text))
+        if (line.find("Error") != std::string_view::npos) last = printable(line.substr(0, 200));
+    return last.empty() ? "" : ": " + last;
+}
 
 class Ray : public Engine {
 public:
@@ -46,7 +57,7 @@ public:
         std::vector<char*> argv;
         for (std::string& w : words) argv.push_back(w.data());
         argv.push_back(nullptr);
-        const std::string log = (fs::path(o_.folder) / "logs/ray.txt").string();
+        const std::string log = log_file().string();
         std::string path = runtime::python_path_variable();
         child_ = ::fork();
         if (child_ < 0) return fail(FailureKind::io_error, "no process can be made for Ray's driver");
@@ -70,8 +81,8 @@ public:
             if (::waitpid(child_, &status, WNOHANG) == 0) return units_;
             child_ = -1;
             if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                end_ = fmt::format("Ray's driver ended with status {}; see {}", WEXITSTATUS(status),
-                                   (fs::path(o_.folder) / "logs/ray.txt").string());
+                end_ = fmt::format("Ray's driver ended with status {}{}; see {}", WEXITSTATUS(status), last_error(log_file()),
+                                   log_file().string());
         }
         units_.clear();
         return units_;
@@ -90,6 +101,7 @@ public:
     std::string about() const override { return "Ray at " + (o_.address.empty() ? std::string("a cluster of its own") : o_.address); }
 
 private:
+    fs::path log_file() const { return fs::path(o_.folder) / "logs/ray.txt"; }
     void end(int signal) {
         if (child_ <= 0) return;
         ::kill(child_, signal);

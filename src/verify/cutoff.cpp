@@ -364,9 +364,7 @@ CoverageGap coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
     const Steering steering = steering_of(k);
     const std::vector<SizeUse> use = uses_of(k);
     CoverageGap gap;
-    auto line = [](const ir::Stmt& s) {
-        return s.loc.line ? " at line " + std::to_string(s.loc.line) : std::string(" made by the compiler");
-    };
+    auto line = [](const ir::Stmt& s) { return s.loc.line ? " at line " + ir::line_text(s.loc) : std::string(" made by the compiler"); };
     const ir::ExprNames names = ir::names_of(k);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (gap.kind != CoverageGap::Kind::none) return;

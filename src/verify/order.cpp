@@ -407,7 +407,7 @@ OrderResult check_order(const ir::Kernel& k) {
             o.status = Status::vacuous;
             o.loc = subject->loc;
             o.reason = "none of the " + std::to_string(result.instances) +
-                       " instances reaches a statement that it speaks of (the first is at line " + std::to_string(subject->loc.line) +
+                       " instances reaches a statement that it speaks of (the first is at line " + ir::line_text(subject->loc) +
                        "): the conditions around it never hold";
         }
         result.obligations.push_back(std::move(o));

@@ -183,8 +183,12 @@ private:
             used_.insert("precondition: " + text + " (" + kernel.name + ")");
         for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
         for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
-            if (kernel.dependent_launch && kernel.tensors[t].stable)
-                used_.insert("precondition: nothing that may still run writes " + program_.tensors[at(tensors[t])].name + " (stable)");
+            if (!kernel.dependent_launch || !kernel.tensors[t].stable) continue;
+            // The launch may begin while others of the program still run: none of them may write what it takes for stable.
+            if (!program_.tensors[at(tensors[t])].stable || written_by_program(tensors[t]))
+                obstacle = kernel.name + " takes `" + program_.tensors[at(tensors[t])].name +
+                           "` for stable, and the program writes it or does not promise that";
+            else used_.insert("precondition: nothing that may still run writes " + program_.tensors[at(tensors[t])].name + " (stable)");
         }
         used_.insert("premise: " + kernel.name + " is proved");
         std::map<int, Contents> after;
@@ -224,6 +228,17 @@ private:
             contents_[tensor] = std::move(c);
             written_.emplace(tensor, kernel.name);
         }
+    }
+
+    bool written_by_program(int tensor) const {
+        for (const ir::Launch& launch : program_.launches) {
+            const ir::Kernel& kernel = module_.kernels[at(launch.kernel)];
+            for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+                const auto [kind, number] = kernel.parameters[i];
+                if (kind == 't' && launch.arguments[i] == tensor && kernel.tensors[at(number)].is_output) return true;
+            }
+        }
+        return false;
     }
 
     // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.

@@ -43,6 +43,7 @@ public:
             widen_ = pass >= 3;
             outputs_.clear();
             unbounded_.clear();
+            out_of_range_.clear();
             std::fill(fragments_.begin(), fragments_.end(), Rounded{});
             region(k_.body);
             if (!changed_) break;
@@ -62,6 +63,7 @@ public:
         }
         for (const auto& [tensor, bound] : allowed)
             result.obligations.push_back(precision_obligation(k_.tensors[at(tensor)], k_.loc, outputs_[tensor], bound, trips_));
+        for (const auto& [node, found] : out_of_range_) result.obligations.push_back(range_obligation(found.first, found.second));
         result.remarks = remarks();
         return result;
     }
@@ -218,16 +220,32 @@ private:
         // The last look at an exponential counts: by then, what a loop carries is known.
         if (e->op == ElementOp::exp || e->op == ElementOp::exp2) {
             unbounded_.erase(e.get());
-            if (!harmless && !args[0].ceiling.capped && !args[0].ceiling.not_positive) unbounded_[e.get()] = a_.loc;
+            out_of_range_.erase(e.get());
+            if (!harmless && !args[0].ceiling.capped && !args[0].ceiling.not_positive) {
+                unbounded_[e.get()] = a_.loc;
+                if (args[0].extreme & 2) out_of_range_[e.get()] = {a_.loc, "the argument of an exponential"};
+            }
         }
         return a_.apply(e->op, args, e->dtype, e->approximate);
     }
 
+    // The proof of values is one of real numbers: there a start value such as -3e38 may be added up, or subtracted before an exponential,
+    // and cancels. In f32 that is infinite for every input.
+    static Obligation range_obligation(const ir::Loc& loc, const std::string& what) {
+        Obligation o;
+        o.kind = "precision";
+        o.code = "TW1020";
+        o.loc = loc;
+        o.text = what + " stays in the range of its type";
+        o.reason = what + " may hold a constant near the end of f32's range (a start value of a maximum), and overflows";
+        return o;
+    }
+
     std::vector<RoundingRemark> remarks() const {
-        std::map<int, RoundingRemark> by_line;
+        std::map<ir::Line, RoundingRemark> by_line;
         for (const auto& [node, loc] : unbounded_) {
-            by_line[loc.line] = {"TW1021", "may overflow: the argument of this exponential has no upper bound",
-                                 "subtract the maximum of what is summed before exp", loc};
+            by_line[loc.first_line()] = {"TW1021", "may overflow: the argument of this exponential has no upper bound",
+                                         "subtract the maximum of what is summed before exp", loc};
         }
         std::vector<RoundingRemark> out;
         for (auto& [line, remark] : by_line) out.push_back(std::move(remark));
@@ -306,6 +324,8 @@ private:
             v.ceiling.exact_root = v.number;
             v.ceiling.root = a_.numbers.of({211, get(src).ceiling.root});
             v.exact = {type};
+            if (v.extreme) out_of_range_[&k_.fragments[at(src)]] = {a_.loc, "a sum over a tile"};
+            v.extreme = 0;
             if (target::info(type).is_float) a_.round(v, type, steps);
             else v.exact.bits = 32;
             return v;
@@ -315,6 +335,9 @@ private:
         v.number = a_.numbers.of({207, how, static_cast<std::int64_t>(op), v.number});
         v.ceiling.exact_root = v.ceiling.root = v.number;
         v.ceiling.factor = 1, v.ceiling.scale = -1, v.ceiling.constant = false;
+        // Somewhere in the tile is an element of the data.
+        if (op == ir::FoldKind::max) v.extreme &= 2;
+        if (op == ir::FoldKind::min) v.extreme &= 1;
         if (op == ir::FoldKind::max) {
             const bool plain = before.factor == 1 && before.scale < 0;
             v.ceiling.above = plain ? before.above : std::vector<int>{};
@@ -548,7 +571,8 @@ private:
     static bool same_facts(const Rounded& a, const Rounded& b) {
         return a.ceiling.capped == b.ceiling.capped && a.ceiling.not_positive == b.ceiling.not_positive &&
                a.ceiling.not_negative == b.ceiling.not_negative && a.ceiling.above == b.ceiling.above && a.whole == b.whole &&
-               a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything;
+               a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything &&
+               a.extreme == b.extreme;
     }
 
     // By what one more iteration raises the count, all of them may. Is it no more than `step`, which is in it already? What goes on rising
@@ -592,7 +616,8 @@ private:
     std::unordered_map<const Stmt*, Bound> worst_;                    // over all passes
     std::map<int, Bound> stored_, outputs_;                           // tensors: over all passes, and of this one
     std::map<std::pair<int, int>, Rounded> sent_;
-    std::map<const ir::ElementNode*, ir::Loc> unbounded_;  // exponentials whose argument has no upper bound
+    std::map<const ir::ElementNode*, ir::Loc> unbounded_;                  // exponentials whose argument has no upper bound
+    std::map<const void*, std::pair<ir::Loc, std::string>> out_of_range_;  // by the exponential, or the tile that is summed
     RegionEffects effects_;
     int coordinate_bits_ = 0;
     bool changed_ = false, widen_ = false;

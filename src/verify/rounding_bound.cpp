@@ -187,9 +187,9 @@ std::string text(const Bound& bound, const Trips& trips) {
         const char* kind = l.cause == Cause::approximation ? ", approximate"
                            : l.cause == Cause::matrix_sum  ? ", sums of the matrix unit"
                                                            : "";
-        out +=
-            fmt::format("{}{}{} ({}{}{}{})", out.empty() ? "" : " + ", amount_text(l.amount), l.grows ? " and more with every step" : "",
-                        l.what, kind, reaches[static_cast<std::size_t>(l.reach)], l.loc.line ? fmt::format(", line {}", l.loc.line) : "");
+        out += fmt::format("{}{}{} ({}{}{}{})", out.empty() ? "" : " + ", amount_text(l.amount), l.grows ? " and more with every step" : "",
+                           l.what, kind, reaches[static_cast<std::size_t>(l.reach)],
+                           l.loc.line ? fmt::format(", line {}", ir::line_text(l.loc)) : "");
     }
     if (!bound.direct.empty()) out += fmt::format("{}2^-24 * ({})", out.empty() ? "" : " + ", trips.text(bound.direct));
     if (!bound.inside.empty())

@@ -153,17 +153,17 @@ std::string too_large(const Bound& actual, const Bound& allowed, DType output, R
     static constexpr const char* where[] = {"", " in a denominator or root", " inside a function", " in a comparison or an integer"};
     const std::string place = where[static_cast<std::size_t>(reach)];
     if (cause == Cause::matrix_sum) {
-        const std::string what = fmt::format("wgmma adds products of fp8 in 13 bits{} (line {})", place, loss->loc.line);
+        const std::string what = fmt::format("wgmma adds products of fp8 in 13 bits{} (line {})", place, ir::line_text(loss->loc));
         if (!budget || budget->unit < unit_roundoff(DType::F16)) return what + ", where `computes` states f32";
         return loss->grows && !budget->grows ? what + ", and the sum is not moved to f32 before it has as many steps as a size says" : "";
     }
     if (loss->grows && !may_grow)
-        return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, loss->loc.line);
+        return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, ir::line_text(loss->loc));
     if (may_grow) return {};
     const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + same_class(output) : std::max(same_class(output), amount / 8);
     if (loss->amount <= limit) return {};
-    return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place, loss->loc.line,
-                       amount_text(amount));
+    return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place,
+                       ir::line_text(loss->loc), amount_text(amount));
 }
 
 }  // namespace

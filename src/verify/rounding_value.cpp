@@ -176,6 +176,7 @@ Rounded RoundingArithmetic::constant(double value, DType type) {
     std::memcpy(&image, &value, sizeof value);
     v.number = numbers.of({key_constant, image});
     v.whole = std::floor(value) == value;
+    v.extreme = !std::isfinite(value) || std::fabs(value) < 0x1p100 ? 0 : value < 0 ? 1 : 2;
     v.ceiling.constant = v.ceiling.capped = true;
     v.ceiling.not_positive = value <= 0;
     v.ceiling.not_negative = value >= 0;
@@ -267,6 +268,7 @@ Rounded RoundingArithmetic::cast(DType to, const Rounded& x, double unit) {
     v.exact = {to};
     v.number = numbers.of({key_cast, static_cast<std::int64_t>(to), x.number});
     v.ceiling = x.ceiling;
+    v.extreme = x.extreme;
     return v;
 }
 
@@ -394,6 +396,7 @@ Rounded RoundingArithmetic::choice(const Rounded& a, const Rounded& b) {
     v.bound = either(x.bound, y.bound);
     v.exact = wider(x.exact, y.exact);
     v.whole = x.whole && y.whole;
+    v.extreme = x.extreme | y.extreme;
     v.number = x.number == y.number ? x.number : numbers.fresh();
     Ceiling& c = v.ceiling;
     c.capped = x.ceiling.capped && y.ceiling.capped;
@@ -415,6 +418,25 @@ void RoundingArithmetic::approximate_loss(Rounded& x, ElementOp op) {
     // tanh.approx.f32: 2^-11 relative; the sigmoid that is made of it half of that. erf_approx: 2e-7, exp2 and rcp: of f32's size.
     const double amount = op == ElementOp::tanh ? 0x1p-11 : op == ElementOp::sigmoid ? 0x1p-12 : 0;
     if (amount > 0) x.bound.add({Reach::value, Cause::approximation, amount, false, amount, loc, ir::name_of(op)});
+}
+
+// Which ends of the range are still there after this operation? Functions such as exp have ranges of their own.
+static int extreme_of(ElementOp op, const std::vector<Rounded>& args) {
+    const auto flipped = [](int ends) { return (ends & 1) << 1 | ends >> 1; };
+    const auto at = [&](std::size_t i) { return args[i].extreme; };
+    switch (op) {
+        case ElementOp::select: return at(1) | at(2);
+        case ElementOp::add:
+        case ElementOp::min:
+        case ElementOp::max: return at(0) | at(1);
+        case ElementOp::sub: return at(0) | flipped(at(1));
+        case ElementOp::neg: return flipped(at(0));
+        case ElementOp::mul: return at(0) | at(1) ? 3 : 0;
+        case ElementOp::fma: return at(2) | (at(0) | at(1) ? 3 : 0);
+        case ElementOp::div: return at(0) ? 3 : 0;
+        case ElementOp::abs: return at(0) ? 2 : 0;
+        default: return 0;
+    }
 }
 
 Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args, DType rounds, bool approximate) {
@@ -462,6 +484,7 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
     v.known = true;
     if (v.number < 0) v.number = numbers.of(key);
     v.whole = stays_whole(op, args);
+    v.extreme = extreme_of(op, args);
     const bool exact = op == ElementOp::neg || op == ElementOp::min || op == ElementOp::max || op == ElementOp::abs ||
                        op == ElementOp::select || reach_of(op) == Reach::decision || v.rest_of >= 0;
     if (op == ElementOp::neg) v.exact = args[0].exact;

@@ -52,6 +52,7 @@ struct Rounded {
     int number = -1;  // equal numbers: equal elements
     Ceiling ceiling;
     bool whole = false;  // a whole number, in whatever type: nothing is lost when it becomes an integer
+    int extreme = 0;     // may be a constant near an end of f32's range, a start value of a maximum: 1 the lower end, 2 the upper, 3 either
     bool known = false;  // false: nothing was assigned yet
 };
 

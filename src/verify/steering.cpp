@@ -329,7 +329,7 @@ private:
         result_.irregular.push_back({&s, around.empty() ? nullptr : around.front(), trips});
         if (around.size() != 1 || !f.lo.as_constant() || !f.step.is_constant(1))
             complain("the trip count " + text(f.hi) + " of a loop inside another is followed only one loop deep" +
-                     (s.loc.line ? " at line " + std::to_string(s.loc.line) : ""));
+                     (s.loc.line ? " at line " + ir::line_text(s.loc) : ""));
     }
 
     // What a variable gains in one execution of a region.
@@ -635,7 +635,7 @@ private:
 
     void collect(const ir::Region& region) {
         for (const Stmt& s : region) {
-            const std::string line = s.loc.line ? " at line " + std::to_string(s.loc.line) : "";
+            const std::string line = s.loc.line ? " at line " + ir::line_text(s.loc) : "";
             auto place = [&](const Expr& e, const char* what) {
                 result_.expressions.push_back(e);
                 places_.emplace_back(e, what, line, std::string_view(what) != "the parity");

@@ -34,11 +34,14 @@ TEST(Printer, IncludesNothingThatDecides) {
         "codegen/digit_text.h",
         "codegen/emit.h",
         "codegen/matrix_text.h",
+        "codegen/names.h",
+        "codegen/operator_text.h",
         "codegen/printer.h",
         "codegen/unit_text.h",
         "codegen/user_text.h",
         "device/facts.h",  // divisors of addresses in shared memory
         "device/form.h",   // `emit` makes the device form
+        "device/matrices.h",
         "ir/device.h",
         "ir/element_math.h",
         "ir/uses.h",
@@ -67,7 +70,7 @@ TEST(Printer, SpeaksOfNoDecision) {
 TEST(Printer, StaysSmall) {
     std::size_t lines = 0;
     for (const auto& file : printer_files()) lines += lines_of(file).size();
-    EXPECT_LE(lines, 2300u) << "the printer was 2,960 lines when it decided, and is to become smaller";
+    EXPECT_LE(lines, 1960u) << "the printer was 2,960 lines when it decided, and is to become smaller";
 }
 
 }  // namespace printer_scope_test

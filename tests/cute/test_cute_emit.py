@@ -24,7 +24,7 @@ def kernels_of(file, *words):
 
 
 # Files of which every kernel has text.
-@pytest.mark.parametrize("file", ["activations", "softmax", "gemm_sm80", "gemm_sm90", "vector_add", "transpose", "rope", "layernorm"])
+@pytest.mark.parametrize("file", ["activations", "softmax", "gemm_sm80", "gemm_sm90", "vector_add", "transpose", "rope", "layernorm", "cumsum", "argmax", "quantize_sm90", "rmsnorm_sm90", "reductions_sm90"])
 def test_shipped_kernels_have_text(file):
     ran = emit(SOURCE / f"kernels/{file}.py", "--to", "cute", "--json")
     assert ran.returncode == 0, ran.stderr
@@ -50,9 +50,24 @@ def test_the_words_of_cute_are_used():
         assert word in hopper, word
 
 
+def test_what_the_machine_needs_beside_the_tile_form_is_there(tmp_path):
+    """Fences before the copy engine writes again what ordinary loads have read: the tile form has none, the device form and this text do."""
+    ring = (SOURCE / "kernels/cumsum_sm90.py")
+    fenced = [k["source"] for k in kernels_of(ring) if "source" in k and "SM90_TMA_LOAD" in k["source"]]
+    cuda = [k["source"] for k in json.loads(emit(ring, "--to", "cuda", "--json").stdout)["kernels"] if "tma_load" in k["source"]]
+    assert all("tw::proxy_fence();" in text for text in fenced) or not any("may be overwritten by the copy engine" in text for text in cuda)
+    refilled = [k["source"] for f in ("cross_entropy", "norm_backward_sm90", "quantize_sm90") for k in kernels_of(f"kernels/{f}.py") if "source" in k]
+    assert any("what was read may be overwritten by the copy engine" in text for text in refilled + fenced)
+
+
+def test_blocks_of_a_cluster_read_each_other():
+    wide = [k["source"] for k in kernels_of("kernels/softmax_sm90.py", "--kernel", "softmax") if "source" in k and "tw::of_block(" in k["source"]]
+    assert wide and all("tw::cluster_arrive();" in text and "mapa.u64" in text for text in wide)
+
+
 def test_what_has_no_text_is_refused_with_its_place():
-    ran = emit(SOURCE / "kernels/cumsum.py", "--to", "cute")
-    assert ran.returncode == 1 and re.search(r"cumsum\.py:\d+: .*--to cute has no text for the statement `.*scan sum", ran.stderr), ran.stderr
+    ran = emit(SOURCE / "kernels/grouped_gemm_sm80.py", "--to", "cute")
+    assert ran.returncode == 1 and re.search(r"grouped_gemm_sm80\.py:\d+: .*--to cute has no text for a tile whose rows are taken from a list", ran.stderr), ran.stderr
     # The others of a file are there all the same.
     softmax = kernels_of("kernels/softmax_sm90.py", "--kernel", "softmax")
     assert any("error" in k for k in softmax) and any("source" in k for k in softmax)
@@ -84,7 +99,8 @@ def test_emitted_text_passes_the_check_of_cute_text(tmp_path, file):
 # nvcc takes 5 to 15 seconds a kernel, so CI has a sample; TILEWRIGHT_COMPILE_ALL=1 takes every kernel of these files.
 @pytest.mark.skipif(HEADERS is None, reason="CuTe's headers are not installed (scripts/setup.sh)")
 @pytest.mark.skipif(NVCC is None, reason="no nvcc on this machine")
-@pytest.mark.parametrize("file, arch", [("softmax", "sm_80"), ("gemm_sm80", "sm_80"), ("gemm_sm90", "sm_90a"), ("rmsnorm_sm90", "sm_90a"), ("gemm_cluster_sm90", "sm_90a")])
+@pytest.mark.parametrize("file, arch", [("softmax", "sm_80"), ("gemm_sm80", "sm_80"), ("gemm_sm90", "sm_90a"), ("rmsnorm_sm90", "sm_90a"), ("gemm_cluster_sm90", "sm_90a"),
+                                        ("cumsum", "sm_80"), ("gemm_fp8_sm90", "sm_90a"), ("gemm_int8_tf32_sm90", "sm_90a"), ("quantize_sm90", "sm_90a")])
 def test_nvcc_takes_it(tmp_path, file, arch):
     kernels = [k for k in kernels_of(f"kernels/{file}.py") if "source" in k]
     for i, kernel in enumerate(kernels if os.environ.get("TILEWRIGHT_COMPILE_ALL") else kernels[:1]):

@@ -180,5 +180,16 @@ TEST(Mutate, NoRealMutantOfTheSampleIsProved) {
     EXPECT_EQ(false_alarms, 0);
 }
 
+TEST(Mutate, ALaunchThatBeginsBeforeItsInputsAreThereIsNotProved) {
+    const Loaded l = load("split_k.py");
+    ASSERT_TRUE(l.module) << render_text(l.sink, l.sources);
+    ASSERT_EQ(l.module->programs.size(), 1u);
+    const auto mutants = mutants_of(*l.module, l.module->programs[0], "program/stable");
+    ASSERT_EQ(mutants.size(), 1u);
+    const Judgement j = judge(mutants[0], quick());
+    EXPECT_TRUE(j.real);
+    EXPECT_EQ(j.verdict, MutantVerdict::unproved) << j.evidence;
+}
+
 }  // namespace mutate_test
 }  // namespace tw::diagnose

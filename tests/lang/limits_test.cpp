@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lang/bundle.h"
 #include "lang_test_support.h"
 
 namespace tw::lang {
@@ -25,13 +26,10 @@ std::string only_code(const Parsed& parsed) {
 
 TEST(Limits, UnreadableFiles) {
     for (const std::string path : {"no/such/file.py", TW_SOURCE_DIR}) {
-        SourceMap sources;
-        DiagnosticSink sink;
-        EXPECT_FALSE(load_source(sources, path, sink));
-        ASSERT_EQ(sink.diagnostics().size(), 1u);
-        EXPECT_EQ(code_info(sink.diagnostics().front().code).id, "TW0001");
-        EXPECT_EQ(sink.diagnostics().front().kind, ProblemKind::resource);
-        EXPECT_NE(render_text(sink, sources).find("cannot read"), std::string::npos);
+        const auto text = read_kernel_file(path);
+        ASSERT_FALSE(text);
+        EXPECT_FALSE(text.error().too_large);
+        EXPECT_NE(text.error().text.find("cannot read"), std::string::npos) << text.error().text;
     }
 }
 
@@ -39,10 +37,9 @@ TEST(Limits, TenMegabytes) {
     const auto path =
         std::filesystem::temp_directory_path() / fmt::format("tilewright-large-{}.py", ::testing::UnitTest::GetInstance()->random_seed());
     std::ofstream(path, std::ios::binary) << repeated("x = 1\n", 10'000'000 / 6);
-    SourceMap sources;
-    DiagnosticSink sink;
-    EXPECT_FALSE(load_source(sources, path.string(), sink));
-    EXPECT_EQ(code_info(sink.diagnostics().front().code).id, "TW0002");
+    const auto text = read_kernel_file(path);
+    ASSERT_FALSE(text);
+    EXPECT_TRUE(text.error().too_large);
     std::filesystem::remove(path);
 
     const Parsed parsed = parse_text(repeated("x = 1\n", 10'000'000 / 6));

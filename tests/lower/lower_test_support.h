@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "lang/bundle.h"
 #include "lower/lower.h"
 
 namespace tw::lower {
@@ -23,6 +24,9 @@ inline std::string read_bytes(const std::filesystem::path& path) {
     buffer << stream.rdbuf();
     return buffer.str();
 }
+
+// With the texts of the kernel files that it imports.
+inline std::string kernel_file(const std::filesystem::path& path) { return lang::kernel_text(path).value(); }
 
 inline std::vector<std::filesystem::path> files_in(const std::string& folder) {
     std::vector<std::filesystem::path> files;

@@ -31,7 +31,7 @@ TEST(Kernels, EveryShippedKernelReachesTheLastForm) {
     const auto files = files_in("kernels");
     ASSERT_FALSE(files.empty());
     for (const auto& path : files) {
-        const Compiled c = compile(read_bytes(path));
+        const Compiled c = compile(kernel_file(path));
         ASSERT_TRUE(c.module.has_value()) << path.filename() << "\n" << c.report();
         for (const ir::Kernel& kernel : c.module->kernels) {
             EXPECT_TRUE(ir::legal_last_form(kernel).empty()) << path.filename();
@@ -60,7 +60,7 @@ TEST(Kernels, TheHopperGemmCompilesInMilliseconds) {
 // Every value a const parameter declares is one the kernel is meant for: it compiles, or an assertion or a resource says why not.
 TEST(Kernels, EveryDeclaredConstantCompilesOrIsRefusedWithAReason) {
     for (const auto& path : files_in("kernels")) {
-        const std::string text = read_bytes(path);
+        const std::string text = kernel_file(path);
         const Compiled base = compile(text);
         ASSERT_TRUE(base.module.has_value());
         std::set<std::pair<std::string, std::int64_t>> tried;  // variants share their parameters

@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "lang/bundle.h"
 #include "runtime/tuned.h"
 #include "temporary_folder.h"
 
@@ -161,7 +162,7 @@ TEST(Tuned, ShippedDataBelongsToTheKernelsAsTheyAre) {
         if (name.size() <= ending.size() || name.compare(name.size() - ending.size(), ending.size(), ending) != 0) continue;
         ++files;
         const std::string kernel = at.path().parent_path() / (name.substr(0, name.size() - ending.size()) + ".py");
-        const auto text = read_file(kernel);
+        const auto text = lang::kernel_text(kernel);
         const auto tuned = read_tuned(kernel);
         ASSERT_TRUE(text && tuned) << name;
         EXPECT_EQ(tuned->program_digest, program_digest(*text)) << name << ": tune again";

@@ -87,6 +87,10 @@ def test_a_task_is_imported_proved_and_resumed(tmp_path, tasks):
     table = json.loads((tmp_path / "out/level1.json").read_text())
     assert [t["task"] for t in table["tasks"]] == ["level1/3_scaled.py", "level1/12_shifted.py"] and all(t["proved"] for t in table["tasks"])
     assert "class ModelNew" in (tmp_path / "out/solutions/level1/3.py").read_text() and (tmp_path / "out/L1-12/kernels.py").exists()
+    # A solution needs torch alone: a Python without paths to the package takes it, and it has the kernels' CUDA C++.
+    code = "scope = {}; exec(open('out/solutions/level1/3.py').read(), scope); scope['ModelNew'](*scope['get_init_inputs']()); print(scope['_PROVED'][0], scope['_PLAN']['kernels'][0]['source'].count('__global__'))"
+    alone = subprocess.run([python, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert alone.stdout.split() == ["True", "1"], alone.stderr
     assert "3_scaled" in (tmp_path / "out/index.html").read_text()
     stamps = {f: f.stat().st_mtime_ns for f in (tmp_path / "out/units/results").iterdir()}
     assert tilewright(tmp_path, *words, TILEWRIGHT_PYTHON=python).returncode == 0

@@ -7,7 +7,7 @@
 // Conventions
 //   - shared-memory operands are 32-bit shared-window addresses (`u32`), obtained once with smem_addr().
 //   - byte counts are bytes, coordinates are elements (innermost first), parities are 0 or 1.
-//   - the wgmma wrappers (many registers, generated) live in tw_wgmma.cuh, included at the end.
+//   - the wgmma wrappers (many registers, generated) live in tw_wgmma_ss.cuh and tw_wgmma_rs.cuh, included at the end.
 #pragma once
 
 namespace tw {
@@ -665,4 +665,5 @@ TW_DEVICE u64 descriptor(u32 addr, u32 leading, u32 stride, u32 swizzle) {
 
 }  // namespace tw
 
-#include "tw_wgmma.cuh"
+#include "tw_wgmma_rs.cuh"
+#include "tw_wgmma_ss.cuh"

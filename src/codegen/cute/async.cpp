@@ -30,8 +30,9 @@ bool Printer::synchronisation(const ir::Stmt& s) {
         return say(fmt::format("{}::init(&{}, {});", transaction, barrier(o->barrier), o->arrivals));
     if (std::holds_alternative<ir::BarrierInitFence>(s.op)) return say("cutlass::arch::fence_barrier_init();");
     if (std::holds_alternative<ir::BlockFence>(s.op)) return say("__threadfence_block();");
-    if (auto* o = std::get_if<ir::ClusterArrive>(&s.op)) return say(o->relaxed ? "cluster_arrive_relaxed();" : "cluster_arrive();");
-    if (std::holds_alternative<ir::ClusterWait>(s.op)) return say("cluster_wait();");
+    if (auto* o = std::get_if<ir::ClusterArrive>(&s.op))
+        return use("cluster_barrier"), say(o->relaxed ? "tw::cluster_arrive_relaxed();" : "tw::cluster_arrive();");
+    if (std::holds_alternative<ir::ClusterWait>(s.op)) return use("cluster_barrier"), say("tw::cluster_wait();");
     if (auto* o = std::get_if<ir::CpAsyncArrive>(&s.op))
         return say(fmt::format("cutlass::arch::cpasync_barrier_arrive{}(&{});", o->noinc ? "_noinc" : "", barrier(o->barrier)));
     if (auto* o = std::get_if<ir::NamedArrive>(&s.op)) {
@@ -59,7 +60,7 @@ bool Printer::synchronisation(const ir::Stmt& s) {
         use("named_sync");
         return say(fmt::format("tw::named_sync({}, {});", expr(o->id), o->threads));
     }
-    if (std::holds_alternative<ir::ProxyFence>(s.op)) return say("tma_store_fence();");
+    if (std::holds_alternative<ir::ProxyFence>(s.op)) return use("proxy_fence"), say("tw::proxy_fence();");
     if (auto* o = std::get_if<ir::SetMaxRegisters>(&s.op))
         return say(fmt::format("cutlass::arch::warpgroup_reg_{}<{}>();", o->increase ? "alloc" : "dealloc", o->count));
     if (std::holds_alternative<ir::WgmmaFence>(s.op)) return say("warpgroup_arrive();");

@@ -121,14 +121,59 @@ CUTE_DEVICE T fold_lanes(T x, Op op) {
         {"prod", {}, "struct Prod { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a * b; } };\n"},
         {"any", {}, "struct Any { CUTE_DEVICE bool operator()(bool a, bool b) const { return a || b; } };\n"},
         {"max", {}, R"(struct Max {
+  template <class T> CUTE_DEVICE T operator()(T a, T b) const { return T(fmaxf(float(a), float(b))); }   // 16 bits
   CUTE_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
   CUTE_DEVICE int operator()(int a, int b) const { return a > b ? a : b; }
 };
 )"},
         {"min", {}, R"(struct Min {
+  template <class T> CUTE_DEVICE T operator()(T a, T b) const { return T(fminf(float(a), float(b))); }   // 16 bits
   CUTE_DEVICE float operator()(float a, float b) const { return fminf(a, b); }
   CUTE_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
 };
+)"},
+        {"scan_run",
+         {},
+         R"(// One run of a prefix fold: a thread's values V in their order, then Lanes lanes that are Low apart, after what `carry` holds of the runs before.
+template <int Lanes, int Low, bool Reverse, bool First, int... V, class X, class Y, class T, class Op>
+CUTE_DEVICE void scan_run(X const& x, Y&& y, T& carry, T identity, int thread, Op op) {
+  constexpr int n = sizeof...(V), v[] = {V...};
+  y(v[0]) = x(v[0]);
+  CUTE_UNROLL
+  for (int i = 1; i < n; ++i) y(v[i]) = op(y(v[i - 1]), x(v[i]));
+  T total = y(v[n - 1]), before = identity;
+  int const at = thread / Low % Lanes;
+  CUTE_UNROLL
+  for (int s = 1; s < Lanes; s *= 2) {
+    T const other = Reverse ? __shfl_down_sync(0xffffffffu, total, s * Low) : __shfl_up_sync(0xffffffffu, total, s * Low);
+    if (Reverse ? at < Lanes - s : at >= s) total = op(other, total);
+  }
+  if constexpr (Lanes > 1) {
+    before = Reverse ? __shfl_down_sync(0xffffffffu, total, Low) : __shfl_up_sync(0xffffffffu, total, Low);
+    if (at == (Reverse ? Lanes - 1 : 0)) before = identity;
+  }
+  if constexpr (!First) before = op(carry, before);
+  CUTE_UNROLL
+  for (int i = 0; i < n; ++i) y(v[i]) = op(before, y(v[i]));
+  T const last = Lanes > 1 ? __shfl_sync(0xffffffffu, total, thread % 32 - at * Low + (Reverse ? 0 : (Lanes - 1) * Low)) : total;
+  carry = First ? last : op(carry, last);
+}
+)"},
+        {"of_block", {}, R"(// The same place in the shared memory of another block of the cluster.
+template <class T>
+CUTE_DEVICE T* of_block(T* p, int rank) {
+  uint64_t there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
+  return reinterpret_cast<T*>(there);
+}
+)"},
+        {"cluster_barrier", {}, R"(// CuTe's own do not tell the compiler that memory changes: accesses could be moved across them.
+CUTE_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+CUTE_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+CUTE_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+)"},
+        {"proxy_fence", {}, R"(// Between ordinary accesses of shared memory and the copy engine's; the compiler moves no access across it.
+CUTE_DEVICE void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 )"},
         {"bulk_wait", {}, R"(// Until at most N groups of stores are not visible yet (tma_store_wait: not read yet).
 template <int N>
@@ -142,9 +187,31 @@ CUTE_DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1
         {"swizzled",
          {},
          R"(// An address in shared memory after its swizzle of 16-byte chunks. What is added to it later must leave the bits of the swizzle alone.
+// It is reached by an offset, so that the compiler goes on to see an address in shared memory, of 32 bits.
 template <int Bits, class T>
 CUTE_DEVICE T* swizzled(T* p) {
-  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) ^ ((cast_smem_ptr_to_uint(p) >> 3) & (((1u << Bits) - 1) << 4)));
+  uint32_t const at = cast_smem_ptr_to_uint(p), to = at ^ ((at >> 3) & (((1u << Bits) - 1) << 4));
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(p) + (int(to) - int(at)));
+}
+)"},
+        {"quads_gathered",
+         {},
+         R"(// Lane t of four has word t of every run of 16 bytes; they exchange, and lane t gets every fourth run whole. Apart: words between neighbouring runs.
+template <int Apart, class Src, class Dst>
+CUTE_DEVICE void quads_gathered(Src const& src, Dst&& dst, int t) {
+  bool const odd = t % 2 != 0, high = t / 2 % 2 != 0;
+  CUTE_UNROLL
+  for (int u = 0; u < size(dst) / 8; ++u) {
+    uint32_t x[4];
+    CUTE_UNROLL
+    for (int q = 0; q < 4; ++q) x[q] = reinterpret_cast<uint32_t const&>(src(2 * (u % Apart + (u / Apart * 4 + q) * Apart)));
+    uint32_t const a = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
+    uint32_t const w[4] = {odd ? a : x[0], odd ? x[1] : a, odd ? b : x[2], odd ? x[3] : b};
+    uint32_t const c = __shfl_xor_sync(0xffffffffu, high ? w[0] : w[2], 2), d = __shfl_xor_sync(0xffffffffu, high ? w[1] : w[3], 2);
+    uint32_t const run[4] = {high ? c : w[0], high ? d : w[1], high ? w[2] : c, high ? w[3] : d};
+    CUTE_UNROLL
+    for (int q = 0; q < 4; ++q) reinterpret_cast<uint32_t&>(dst(8 * u + 2 * q)) = run[q];
+  }
 }
 )"},
         {"put_pair", {}, R"(// Two neighbours of a register tensor, rounded to 16 bits by one instruction.

@@ -1,5 +1,6 @@
 // Integer expressions as C++ text.
 #include "codegen/cute/printer.h"
+#include "codegen/operator_text.h"
 
 namespace tw::codegen::cute {
 
@@ -11,6 +12,7 @@ std::string Printer::expr(const Expr& e, bool wide) {
     auto infix = [&](const char* op) { return "(" + arg(0) + " " + op + " " + arg(1) + ")"; };
     auto leaf = [&](const std::string& text) { return wide ? "int64_t(" + text + ")" : text; };
     const bool natural = e->args.size() == 2 && facts_.non_negative(e->args[0]) && facts_.non_negative(e->args[1]);
+    if (const char* sign = infix_sign(e.kind())) return infix(sign);
     switch (e.kind()) {
         case ExprKind::constant: return e->value < 0 ? fmt::format("({})", e->value) : std::to_string(e->value);
         case ExprKind::size: return leaf(size_names_[static_cast<std::size_t>(e->id)]);
@@ -23,9 +25,6 @@ std::string Printer::expr(const Expr& e, bool wide) {
             for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + expr(e->args[i]);
             return leaf(fmt::format("int({}({}))", tensor_names_[static_cast<std::size_t>(e->id)], list.empty() ? "0" : list));
         }
-        case ExprKind::add: return infix("+");
-        case ExprKind::sub: return infix("-");
-        case ExprKind::mul: return infix("*");
         case ExprKind::floor_div:
             if (natural) return infix("/");
             use("floor_div");
@@ -36,20 +35,10 @@ std::string Printer::expr(const Expr& e, bool wide) {
             return "tw::floor_mod(" + arg(0) + ", " + arg(1) + ")";
         case ExprKind::min: return "cute::min(" + arg(0) + ", " + arg(1) + ")";
         case ExprKind::max: return "cute::max(" + arg(0) + ", " + arg(1) + ")";
-        case ExprKind::lt: return infix("<");
-        case ExprKind::le: return infix("<=");
-        case ExprKind::eq: return infix("==");
-        case ExprKind::ne: return infix("!=");
-        case ExprKind::logic_and: return infix("&&");
-        case ExprKind::logic_or: return infix("||");
         case ExprKind::logic_not: return "(!" + arg(0) + ")";
         case ExprKind::select: return "(" + arg(0) + " ? " + arg(1) + " : " + arg(2) + ")";
-        case ExprKind::bit_xor: return infix("^");
-        case ExprKind::bit_and: return infix("&");
-        case ExprKind::shift_left: return infix("<<");
-        case ExprKind::shift_right: return infix(">>");
+        default: return "0";
     }
-    return "0";
 }
 
 std::string Printer::quotient(const Expr& e, int by) {

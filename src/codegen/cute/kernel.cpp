@@ -5,11 +5,13 @@
 #include "codegen/cute/helpers.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
+#include "device/steps.h"
 
 namespace tw::codegen {
 
 Expected<CuteKernel, EmitFailure> emit_cute(const ir::Kernel& kernel, const std::string& file, int number) {
-    return cute::Printer(kernel, file, number).run();
+    const ir::Kernel fenced = cute::with_fences(kernel);
+    return cute::Printer(fenced, file, number).run();
 }
 
 }  // namespace tw::codegen
@@ -18,6 +20,12 @@ namespace tw::codegen::cute {
 
 using ir::Region;
 using ir::Stmt;
+
+ir::Kernel with_fences(const ir::Kernel& kernel) {
+    ir::Kernel fenced = kernel;
+    device::fence_refills(fenced, device::Facts(kernel));
+    return fenced;
+}
 
 void Printer::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + text + "\n"; }
 
@@ -88,7 +96,7 @@ void Printer::region(const Region& body) {
 
 void Printer::place(const Stmt& s) {
     const std::string words = ir::print(k_, s);
-    std::string text = s.loc.line ? fmt::format("{}:{}: {}", file_, s.loc.line, words) : words;
+    std::string text = s.loc.line ? fmt::format("{}: {}", ir::place_text(s.loc, file_), words) : words;
     line("// " + comment_text(text));
 }
 
@@ -168,6 +176,8 @@ void Printer::stmt(const Stmt& s) {
     place(s);
     if (auto* o = std::get_if<ir::Compute>(&s.op)) return compute(*o);
     if (auto* o = std::get_if<ir::Reduce>(&s.op)) return reduce(*o);
+    if (auto* o = std::get_if<ir::Scan>(&s.op)) return scan(*o);
+    if (auto* o = std::get_if<ir::Shuffle>(&s.op)) return shuffle(*o);
     if (auto* o = std::get_if<ir::LoadGlobal>(&s.op)) return load_global(*o);
     if (auto* o = std::get_if<ir::StoreGlobal>(&s.op)) return store_global(*o);
     if (auto* o = std::get_if<ir::AtomicAdd>(&s.op)) return atomic_add(*o);

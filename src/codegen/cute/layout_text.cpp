@@ -70,7 +70,10 @@ std::string element_type(ir::DType type) {
         case ir::DType::F32: return "float";
         case ir::DType::BF16: return "bfloat16_t";
         case ir::DType::F16: return "half_t";
+        case ir::DType::E4M3: return "float_e4m3_t";
+        case ir::DType::E5M2: return "float_e5m2_t";
         case ir::DType::I32: return "int";
+        case ir::DType::I8: return "int8_t";
         case ir::DType::I64: return "int64_t";
         case ir::DType::Bool: return "bool";
         default: return {};

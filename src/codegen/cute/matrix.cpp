@@ -95,6 +95,19 @@ const char* major_of(const ir::Kernel& k, const ir::SharedView& v) {
 
 const char* operand_name(DType t) { return t == DType::BF16 ? "BF16" : t == DType::F16 ? "F16" : nullptr; }
 
+// The wgmma's atom, or "" where CuTe's text here has none. 8-bit operands lie with K innermost, both of them.
+std::string wgmma_atom(DType operands, DType sums, int n, const std::string& a, const std::string& b) {
+    const char from = a == "R" ? 'R' : 'S';
+    const std::string major = a == "R" ? "K" : a;
+    if (const char* type = operand_name(operands); type && sums == DType::F32)
+        return fmt::format("SM90_64x{0}x16_F32{1}{1}_{2}S<GMMA::Major::{3}, GMMA::Major::{4}>", n, type, from, major, b);
+    if (from == 'R' || major != "K" || b != "K") return {};
+    const char* eight = operands == DType::E4M3 ? "E4M3" : operands == DType::E5M2 ? "E5M2" : nullptr;
+    if (eight && sums == DType::F32) return fmt::format("SM90_64x{0}x32_F32{1}{1}_SS_TN<>", n, eight);
+    if (operands == DType::I8 && sums == DType::I32) return fmt::format("SM90_64x{0}x32_S32S8S8_SS_TN", n);
+    return {};
+}
+
 }  // namespace
 
 std::string Printer::a_operand(const ir::Wgmma& op) const {
@@ -138,15 +151,11 @@ void Printer::find_products() {
         if (auto* o = std::get_if<ir::Wgmma>(&s.op)) {
             const ir::Distribution& c = dist(o->acc);
             const DType dt = k_.buffers[static_cast<std::size_t>(o->b.buffer)].dtype;
-            const char* type = operand_name(dt);
-            if (!type || dtype(o->acc) != DType::F32)
-                return fail(fmt::format("a wgmma of {} into {}", target::name(dt), target::name(dtype(o->acc))));
             const int m = c.shape[0], n = c.shape[1];
             if (n > 256 || n % 8 != 0) return fail(fmt::format("a wgmma of {} columns", n));
-            const std::string from = a_operand(*o);
-            const std::string name = product(fmt::format(
-                "TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_{4}S<GMMA::Major::{2}, GMMA::Major::{3}>>, Layout<Shape<_1, _1, _1>>>", n, type,
-                from == "R" ? "K" : from, major_of(k_, o->b), from == "R" ? "R" : "S"));
+            const std::string atom = wgmma_atom(dt, dtype(o->acc), n, a_operand(*o), major_of(k_, o->b));
+            if (atom.empty()) return fail(fmt::format("a wgmma of {} into {}", target::name(dt), target::name(dtype(o->acc))));
+            const std::string name = product(fmt::format("TiledMMA<MMA_Atom<{}>, Layout<Shape<_1, _1, _1>>>", atom));
             if (const auto* a = std::get_if<int>(&o->a)) {
                 const ir::Distribution& d = dist(*a);
                 const auto sa = slots(d, {'A', d.shape[0], d.shape.size() > 1 ? d.shape[1] : 1, {4, 1}, true});

@@ -9,6 +9,16 @@ namespace tw::codegen::cute {
 
 using ir::Expr;
 
+namespace {
+
+int step_in_bytes(const ir::SharedBuffer& b, std::size_t dim) {
+    std::vector<int> zero(b.dims.size(), 0), one = zero;
+    one[dim] = b.extent(static_cast<int>(dim)) > 1 ? 1 : 0;
+    return ir::linear_address(b, one) - ir::linear_address(b, zero);
+}
+
+}  // namespace
+
 // Dimensions that are not in `dims` are fixed at their origin; the others are in the tensor's order, or selected into another.
 std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr>& origin, const std::vector<int>& dims,
                                const std::vector<int>& extents) {
@@ -94,12 +104,43 @@ std::string Printer::compact(int f) {
     return plain;
 }
 
+// The values after four neighbouring lanes have exchanged (gathered_by_quads).
+std::string Printer::gathered_values(int f) {
+    const ir::Distribution d = ir::normalized(dist(f));
+    int apart = 1;  // words between a lane's parts of neighbouring runs
+    for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
+    use("quads_gathered");
+    const std::string from = compact(f), gathered = companion(name(f), "runs");
+    line(fmt::format("Tensor {} = make_tensor<{}>({}{{}});", gathered, element_type(dtype(f)), shape({dist(f).values()})));
+    line(fmt::format("tw::quads_gathered<{}>({}, {}, {});", apart, from, gathered, tid_));
+    return gathered;
+}
+
+// A buffer, or the same of another block: an expression, used once.
+std::string Printer::buffer_of(const ir::SharedView& view) {
+    const std::string& own = buffer_names_[static_cast<std::size_t>(view.buffer)];
+    if (!view.cluster_rank) return own;
+    use("of_block");
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    if (b.swizzle != target::SwizzleMode::None) fail("swizzled shared memory of another block of the cluster");
+    return fmt::format("make_tensor(tw::of_block(raw_pointer_cast({0}.data()), {1}), {0}.layout())", own, expr(*view.cluster_rank));
+}
+
 std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
-    if (view.cluster_rank) return fail("shared memory of another block of the cluster"), std::nullopt;
+    if (view.cluster_rank) return fail("a copy or product of shared memory of another block of the cluster"), std::nullopt;
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
     if (b.byte_offset % target::pattern_bytes(b.swizzle) != 0)
         return fail(fmt::format("`{}`, which begins inside a pattern of its swizzle", b.name)), std::nullopt;
     return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
+}
+
+// What ordinary loads and stores may name: also another block's tile.
+std::optional<std::string> Printer::element_tile(const ir::SharedView& view) {
+    if (view.dims.empty()) return "";
+    if (!view.cluster_rank) return shared_tile(view);
+    const std::string peer = buffer_of(view);
+    if (failed()) return std::nullopt;
+    return tile_text(peer, view.origin, view.dims, view.extents);
 }
 
 std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order,
@@ -122,22 +163,40 @@ std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const
         if (offset % 16 != 0 || (offset & (looked_at | changed)) != 0) return {};
     }
     plain_buffers_.insert(view.buffer);
-    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), view.origin, view.dims, view.extents);
+    std::vector<Expr> origin = view.origin;
+    for (int stage : stages_of(view)) origin[static_cast<std::size_t>(stage)] = Expr(0);
+    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), origin, view.dims, view.extents);
+}
+
+// Fixed dimensions (stages, most of all) whose step is whole patterns of the swizzle: they are added to an address that is swizzled
+// already, so that a loop over stages does not swizzle anew.
+std::vector<int> Printer::stages_of(const ir::SharedView& view) const {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    std::vector<int> stages;
+    for (std::size_t d = 0; d < view.origin.size(); ++d) {
+        const bool runs = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(d)) != view.dims.end();
+        if (runs || view.origin[d].as_constant() || b.dims[d].extents.size() != 1) continue;
+        if (step_in_bytes(b, d) % target::pattern_bytes(b.swizzle) == 0) stages.push_back(static_cast<int>(d));
+    }
+    return stages;
 }
 
 std::string Printer::swizzled_once(const ir::SharedView& view, const std::string& partition) {
     use("swizzled");
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data()))), {}.layout())",
-                       target::swizzle_bits(b.swizzle), partition, partition);
+    std::string stages;
+    for (int d : stages_of(view))
+        stages += fmt::format(" + {} * {}", expr(view.origin[static_cast<std::size_t>(d)]),
+                              step_in_bytes(b, static_cast<std::size_t>(d)) / target::bytes(b.dtype));
+    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data())){}), {}.layout())",
+                       target::swizzle_bits(b.swizzle), partition, stages, partition);
 }
 
 // Pre: the view has no dimensions.
 std::string Printer::shared_element(const ir::SharedView& view) {
-    if (view.cluster_rank) fail("shared memory of another block of the cluster");
     std::vector<std::string> at;
     for (const Expr& o : view.origin) at.push_back(expr(o));
-    return fmt::format("{}({})", buffer_names_[static_cast<std::size_t>(view.buffer)], at.empty() ? "0" : join(at, ", "));
+    return fmt::format("{}({})", buffer_of(view), at.empty() ? "0" : join(at, ", "));
 }
 
 std::string Printer::tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const {
@@ -170,7 +229,6 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         return line(fmt::format("{}(0) = {};", name(op.dst), element));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
-    const int values = dist(op.dst).values();
     if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
@@ -186,7 +244,8 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         const std::string masked =
             tile->first.empty() ? fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound, fill)
                                 : fmt::format("tw::load_between<{}>(src, at, {}, {}, {}, dst);", vector, tile->first, tile->bound, fill);
-        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
+        // Vectors that are there or not are predicated; what lies across an end is slower, and most tiles are whole.
+        if (!cuts && tile->first.empty()) line(masked);
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -199,7 +258,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     const ir::DType type = dtype(op.src);
     const auto tile = global_tile(op.dst);
     if (!tile) return;
-    const ir::Distribution& d = dist(op.src);
+    const ir::Distribution d = op.by_quads ? *ir::gathered_by_quads(dist(op.src)) : dist(op.src);
     const std::string once = stores_once(d);
     if (d.shape.empty()) {
         std::vector<std::string> at;
@@ -207,14 +266,14 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         return line(fmt::format("{}{}({}) = {}(0);", once.empty() ? "" : "if (" + once + ") ",
                                 tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
     }
-    const int vector = std::max(1, op.vector_bytes / target::bytes(type));
-    const int values = d.values();
-    if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
+    const int bytes = op.by_quads ? 16 : op.vector_bytes;
+    const int vector = std::max(1, bytes / target::bytes(type));
+    if (bytes < target::bytes(type) || bytes > 16) return fail(fmt::format("a vector of {} bytes", bytes));
     open(once.empty() ? "" : "if (" + once + ")");
-    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, d)));
+    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(bytes)), type, d)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
     line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
-    line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", compact(op.src)));
+    line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", op.by_quads ? gathered_values(op.src) : compact(op.src)));
     if (failed()) return;
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
@@ -224,7 +283,8 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         const std::string masked = tile->first.empty()
                                        ? fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound)
                                        : fmt::format("tw::store_between<{}>(src, at, {}, {}, dst);", vector, tile->first, tile->bound);
-        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
+        // Vectors that are there or not are predicated; what lies across an end is slower, and most tiles are whole.
+        if (!cuts && tile->first.empty()) line(masked);
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -259,7 +319,7 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
 
 void Printer::load_shared(const ir::LoadShared& op) {
     if (op.matrix) return load_matrix(op);
-    const auto tile = op.src.dims.empty() ? std::optional<std::string>("") : shared_tile(op.src);
+    const auto tile = element_tile(op.src);
     if (!tile) return;
     if (dist(op.dst).shape.empty()) return line(fmt::format("{}(0) = {};", name(op.dst), shared_element(op.src)));
     open("");
@@ -273,7 +333,7 @@ void Printer::load_shared(const ir::LoadShared& op) {
 
 void Printer::store_shared(const ir::StoreShared& op) {
     if (op.matrix) return store_matrix(op);
-    const auto tile = op.dst.dims.empty() ? std::optional<std::string>("") : shared_tile(op.dst);
+    const auto tile = element_tile(op.dst);
     if (!tile) return;
     const ir::Distribution& d = dist(op.src);
     const std::string once = stores_once(d);

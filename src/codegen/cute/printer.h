@@ -17,6 +17,10 @@
 
 namespace tw::codegen::cute {
 
+// The kernel with the device form's fences before the copy engine writes again what was read (step `refills`): the machine needs them,
+// whoever prints.
+ir::Kernel with_fences(const ir::Kernel& kernel);
+
 // A product of the tensor cores: the TiledMMA, and where the values of its fragments lie in the order that CuTe gives them.
 struct MatrixUse {
     std::string name;        // of the TiledMMA's type
@@ -70,11 +74,14 @@ private:
     std::string own_values(int f) { return values_as(f, {}, dist(f), {}); }
     void prepare(const ir::Element& e, const ir::Distribution& d);
     std::string element(const ir::Element& e, bool keep_wide);
+    std::string first_of_run(const ir::Element& comparison) const;
     std::string argument_of_gelu(const ir::ElementNode& product);
     std::string number(double value, ir::DType t) const;
     bool in_pairs(int f) const;
     void compute(const ir::Compute& op);
     void reduce(const ir::Reduce& op);
+    void scan(const ir::Scan& op);  // scans.cpp
+    void shuffle(const ir::Shuffle& op);
 
     // -- memory (memory.cpp)
     struct Tile {
@@ -86,11 +93,15 @@ private:
     std::optional<Tile> global_tile(const ir::GlobalView& view);
     bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
     std::string compact(int f);
+    std::string gathered_values(int f);
+    std::string buffer_of(const ir::SharedView& view);
     std::optional<std::string> shared_tile(const ir::SharedView& view);
+    std::optional<std::string> element_tile(const ir::SharedView& view);
     std::string shared_element(const ir::SharedView& view);
     // The view without its buffer's swizzle, where a thread's accesses (every `step`-th value of the distribution) differ in no bit that
     // the swizzle looks at or changes: its address is then swizzled once. Nothing where that is not so, or there is no swizzle.
     std::optional<std::string> plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order, int step);
+    std::vector<int> stages_of(const ir::SharedView& view) const;
     std::string swizzled_once(const ir::SharedView& view, const std::string& partition);  // a partition of a plain tile, swizzled
     std::string tile_text(const std::string& tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims,
                           const std::vector<int>& extents);
@@ -144,7 +155,8 @@ private:
     std::map<int, MatrixUse> matrix_;              // by fragment
     std::map<std::string, std::string> products_;  // TiledMMA definitions by name
     std::map<const ir::ElementNode*, std::string> leaf_;
-    std::set<int> plain_buffers_;  // also defined without their swizzle
+    const ir::Distribution* compute_dist_ = nullptr;  // of the Compute that is printed
+    std::set<int> plain_buffers_;                     // also defined without their swizzle
     std::set<int> maps_loaded_, maps_stored_, maps_multicast_;
     std::vector<int> accumulators_;  // of wgmma, declared here or around
 };

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "codegen/cute/printer.h"
+#include "codegen/operator_text.h"
 #include "codegen/user_text.h"
 
 namespace tw::codegen::cute {
@@ -17,6 +18,9 @@ std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits) {
     for (const ir::DistDigit& d : digits) out.push_back(d.extent);
     return out;
 }
+
+// Floats that are computed with in f32.
+bool is_narrow(DType t) { return t == DType::BF16 || t == DType::F16 || t == DType::E4M3 || t == DType::E5M2; }
 
 std::string bare(const std::string& text) {
     if (text.size() < 2 || text.front() != '(' || text.back() != ')') return text;
@@ -124,11 +128,28 @@ std::string Printer::argument_of_gelu(const ir::ElementNode& product) {
     return {};
 }
 
+// A coordinate below (or not below) a bound that lies between two runs of values: the run's first coordinate answers for all of it. The
+// text of that coordinate, or "".
+std::string Printer::first_of_run(const ir::Element& comparison) const {
+    const ir::Element &c = comparison->args[0], &bound = comparison->args[1];
+    if (c->op != ElementOp::coordinate || bound->op != ElementOp::index || !compute_dist_) return {};
+    const ir::Distribution& d = *compute_dist_;
+    if (d.value.empty() || d.value[0].dim != c->id || d.value[0].step != 1 || d.value[0].extent < 2) return {};
+    const int run = d.value[0].extent;
+    for (const auto* digits : {&d.thread, &d.value})
+        for (const ir::DistDigit& g : *digits)
+            if (g.dim == c->id && &g != &d.value[0] && g.step % run != 0) return {};
+    if (facts_.multiple(bound->index) % run != 0) return {};
+    std::string text = leaf_.at(c.get());
+    const std::size_t at = text.find("(v)");
+    return at == std::string::npos ? "" : text.replace(at, 3, fmt::format("(v / {0} * {0})", run));
+}
+
 std::string Printer::element(const ir::Element& e, bool keep_wide) {
     if (e->dtype == DType::F64 || element_type(e->dtype).empty()) return fail(fmt::format("the type {}", target::name(e->dtype))), "0";
     auto arg = [&](std::size_t i) { return element(e->args[i], false); };
-    auto round = [&](const std::string& text) {  // arithmetic on 16-bit types is done in f32 and rounded
-        if (keep_wide || (e->dtype != DType::BF16 && e->dtype != DType::F16)) return text;
+    auto round = [&](const std::string& text) {  // arithmetic on narrow types is done in f32 and rounded
+        if (keep_wide || !is_narrow(e->dtype)) return text;
         return fmt::format("float({}({}))", element_type(e->dtype), bare(text));
     };
     auto infix = [&](const char* op) { return round("(" + arg(0) + " " + op + " " + arg(1) + ")"); };
@@ -147,10 +168,15 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         if (e->dtype == DType::I64) return fmt::format("int64_t(uint64_t({}) {} uint64_t({}))", bare(arg(0)), op, bare(arg(1)));
         return infix(op);
     };
+    if (e->op == ElementOp::lt || e->op == ElementOp::ge) {
+        if (const std::string first = first_of_run(e); !first.empty()) return fmt::format("({} {} {})", first, infix_sign(e->op), arg(1));
+    }
+    if (const char* sign = infix_sign(e->op)) return infix(sign);
+    if (const FunctionText f = function_of(e->op, e->approximate)) return f.ours ? helper(f.single) : call(f.single);
     switch (e->op) {
         case ElementOp::fragment: {
             const std::string text = leaf_.at(e.get()) + "(v)";
-            return e->dtype == DType::BF16 || e->dtype == DType::F16 ? "float(" + text + ")" : text;
+            return is_narrow(e->dtype) ? "float(" + text + ")" : e->dtype == DType::I8 ? "int(" + text + ")" : text;
         }
         case ElementOp::coordinate: return leaf_.at(e.get());
         case ElementOp::number: return e->number < 0 ? "(" + number(e->number, e->dtype) + ")" : number(e->number, e->dtype);
@@ -159,7 +185,8 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         case ElementOp::cast: {
             const DType from = e->args[0]->dtype;
             if (e->dtype == DType::Bool) return "(" + arg(0) + " != 0)";
-            if (e->dtype == DType::BF16 || e->dtype == DType::F16) return round(is_float(from) ? arg(0) : "float(" + bare(arg(0)) + ")");
+            if (is_narrow(e->dtype)) return round(is_float(from) ? arg(0) : "float(" + bare(arg(0)) + ")");
+            if (e->dtype == DType::I8 && from != DType::I8) return fail("a conversion to i8"), "0";
             if (from == e->dtype || (e->dtype == DType::F32 && is_float(from))) return arg(0);
             if (!real && is_float(from)) return (e->dtype == DType::I64 ? "__float2ll_rz(" : "__float2int_rz(") + bare(arg(0)) + ")";
             return element_type(e->dtype) + "(" + bare(arg(0)) + ")";
@@ -183,40 +210,17 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
             use("floor_div");
             return call("tw::floor_mod");
         case ElementOp::neg: return "(-" + arg(0) + ")";
-        case ElementOp::fma: return call("fmaf");
         case ElementOp::min: return call(real ? "fminf" : e->dtype == DType::I64 ? "cute::min<int64_t, int64_t>" : "cute::min");
         case ElementOp::max: return call(real ? "fmaxf" : e->dtype == DType::I64 ? "cute::max<int64_t, int64_t>" : "cute::max");
         case ElementOp::abs: return call(real ? "fabsf" : e->dtype == DType::I64 ? "llabs" : "abs");
-        case ElementOp::pow: return call("powf");
-        case ElementOp::floor: return call("floorf");
-        case ElementOp::ceil: return call("ceilf");
-        case ElementOp::exp: return call(e->approximate ? "__expf" : "expf");
-        case ElementOp::exp2: return helper("exp2_approx");
-        case ElementOp::log: return call("logf");
-        case ElementOp::log2: return call("log2f");
-        case ElementOp::sqrt: return call("sqrtf");
-        case ElementOp::rsqrt: return call("rsqrtf");
         case ElementOp::rcp:
             if (e->approximate) return helper("rcp_approx");
             use("div_full");
             return round("tw::div_full(1.0f, " + bare(arg(0)) + ")");
-        case ElementOp::sin: return call("sinf");
-        case ElementOp::cos: return call("cosf");
-        case ElementOp::tanh: return e->approximate ? helper("tanh_approx") : call("tanhf");
-        case ElementOp::erf: return e->approximate ? helper("erf_approx") : call("erff");
-        case ElementOp::sigmoid: return helper(e->approximate ? "sigmoid_approx" : "sigmoid");
-        case ElementOp::lt: return infix("<");
-        case ElementOp::le: return infix("<=");
-        case ElementOp::gt: return infix(">");
-        case ElementOp::ge: return infix(">=");
-        case ElementOp::eq: return infix("==");
-        case ElementOp::ne: return infix("!=");
-        case ElementOp::logic_and: return infix("&&");
-        case ElementOp::logic_or: return infix("||");
         case ElementOp::logic_not: return "(!" + arg(0) + ")";
         case ElementOp::select: return "(" + bare(arg(0)) + " ? " + arg(1) + " : " + arg(2) + ")";
+        default: return "0";
     }
-    return "0";
 }
 
 // 16-bit values of which neighbours lie side by side, so that one instruction rounds two.
@@ -235,6 +239,7 @@ void Printer::compute(const ir::Compute& op) {
         return;
     }
     leaf_.clear();
+    compute_dist_ = &d;
     open("");
     prepare(op.value, d);
     std::string target = name(op.dst);
@@ -262,7 +267,9 @@ void Printer::reduce(const ir::Reduce& op) {
     const DType type = dtype(op.dst);
     std::string functor = ir::name_of(op.op);
     functor[0] = static_cast<char>(functor[0] - 'a' + 'A');
-    if (type != DType::F32 && type != DType::I32) return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
+    const bool half = type == DType::BF16 || type == DType::F16, extreme = op.op == ir::FoldKind::max || op.op == ir::FoldKind::min;
+    if (type != DType::F32 && type != DType::I32 && !(half && extreme))
+        return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
     // Values that differ along `dim` alone are folded; the others are results.
     std::vector<std::pair<int, int>> results, folded;
     const std::vector<int> slot = order(op.src), into = order(op.dst);
@@ -312,7 +319,9 @@ void Printer::reduce(const ir::Reduce& op) {
     std::string value = fmt::format("tw::fold(parts(r, _), tw::{}{{}})", functor);
     if (!masks.empty()) {
         use("fold_lanes");
-        value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor);
+        // The greatest of 16-bit values is one of them, in f32 too; lanes exchange words.
+        if (half) value = fmt::format("{}(tw::fold_lanes<{}>(float({}), tw::{}{{}}))", element_type(type), masks, value, functor);
+        else value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor);
     }
     line("CUTE_UNROLL");
     line(fmt::format("for (int r = 0; r < {}; ++r) {}(r) = {};", count, name(op.dst), value));

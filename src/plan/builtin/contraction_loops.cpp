@@ -30,33 +30,45 @@ void ContractionWriter::mma_direct() {
     body_.out();
 }
 
-void ContractionWriter::fma_direct() {
-    body_.line(fmt::format("for k in tw.range({}):", c_.of(c_.k).extent_text));
+// Sums of f32 are taken in parts: one after another, thousands of products lose more bits than the reference may.
+void ContractionWriter::fma_parts(const std::string& loop, const std::function<void(const std::string&)>& loads) {
+    const bool parts = c_.dtype == target::DType::F32;
+    const auto sum = [&](std::size_t i) { return parts ? "part_of_" + acc_name(i) : acc_name(i); };
+    for (std::size_t i = 0; parts && i < c_.products.size(); ++i) body_.line(fmt::format("{} = tw.zeros(f32, (BM, BN))", sum(i)));
+    body_.line(loop);
     body_.in();
-    for (std::size_t i = 0; i < c_.products.size(); ++i) {
-        for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
-            const std::string v = at(*o, is_a, is_a ? "m0 : m0 + BM" : "n0 : n0 + BN", "k");
-            body_.line(
-                fmt::format("{}{} = tw.load({}, fill=0.0){}", is_a ? "a" : "b", i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
-        }
-        body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", acc_name(i), i));
-    }
+    const std::string wide = c_.dtype == target::DType::F32 ? "" : ".to(f32)";
+    loads(wide);
+    for (std::size_t i = 0; i < c_.products.size(); ++i) body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", sum(i), i));
+    body_.out();
+    for (std::size_t i = 0; parts && i < c_.products.size(); ++i) body_.line(fmt::format("{0} = {0} + {1}", acc_name(i), sum(i)));
+}
+
+void ContractionWriter::fma_direct() {
+    const std::string K = c_.of(c_.k).extent_text;
+    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, 256)):", K));
+    body_.in();
+    fma_parts(fmt::format("for k in tw.range(kt * 256, min(kt * 256 + 256, {})):", K), [&](const std::string& wide) {
+        for (std::size_t i = 0; i < c_.products.size(); ++i)
+            for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)})
+                body_.line(fmt::format("{}{} = tw.load({}, fill=0.0){}", is_a ? "a" : "b", i,
+                                       at(*o, is_a, is_a ? "m0 : m0 + BM" : "n0 : n0 + BN", "k"), wide));
+    });
     body_.out();
 }
 
 void ContractionWriter::fma_staged(const std::string& slot) {
-    body_.line("for kk in tw.unroll(BK):");
-    body_.in();
-    for (std::size_t i = 0; i < c_.products.size(); ++i) {
-        for (const auto& [o, letter] : {std::pair(&c_.products[i].a, "a"), std::pair(&c_.products[i].b, "b")}) {
-            const Staged& x = staged(*o);
-            const std::string sub = slot.empty() ? "" : slot + ", ";
-            const std::string v = o->k_last ? fmt::format("{}[{}:, kk]", x.buffer, sub) : fmt::format("{}[{}kk, :]", x.buffer, sub);
-            body_.line(fmt::format("{}{} = tw.load({}){}", letter, i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
+    // A loop to the proof, one induction; expanded by the compiler.
+    fma_parts("for kk in tw.range(BK, unroll=True):", [&](const std::string& wide) {
+        for (std::size_t i = 0; i < c_.products.size(); ++i) {
+            for (const auto& [o, letter] : {std::pair(&c_.products[i].a, "a"), std::pair(&c_.products[i].b, "b")}) {
+                const Staged& x = staged(*o);
+                const std::string sub = slot.empty() ? "" : slot + ", ";
+                const std::string v = o->k_last ? fmt::format("{}[{}:, kk]", x.buffer, sub) : fmt::format("{}[{}kk, :]", x.buffer, sub);
+                body_.line(fmt::format("{}{} = tw.load({}){}", letter, i, v, wide));
+            }
         }
-        body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", acc_name(i), i));
-    }
-    body_.out();
+    });
 }
 
 void ContractionWriter::mma_steps(const std::string& slot) {

@@ -1,6 +1,7 @@
 // Parts of the contraction skeleton (contraction.cpp) that several files share: the product that a task is, and the writer.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,7 @@ private:
 
     std::string barrier() const { return wgmma() && !roles() ? "all_here.sync()" : "tw.sync()"; }
     void grid();
+    void fma_parts(const std::string& loop, const std::function<void(const std::string& wide)>& loads);
     void fma_direct();
     void mma_direct();
     void fma_staged(const std::string& slot);

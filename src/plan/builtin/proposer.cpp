@@ -18,7 +18,14 @@ Facts facts_of(const tasks::Task& task) {
         case W::reduction:
         case W::scan: tile_facts(task, facts); break;
         case W::contraction:
-        case W::grouped: contraction_facts(task, facts); break;
+        case W::grouped: {
+            contraction_facts(task, facts);
+            // A product with a vector has no tile on both sides: it is a sum along rows, and memory decides its time.
+            Facts sums;
+            if (facts.skeleton.empty()) tile_facts(task, sums);
+            if (!sums.skeleton.empty()) facts = sums;
+            break;
+        }
         case W::attention: attention_facts(task, facts); break;
         default: facts.problem = fmt::format("there is no skeleton for the class {}", tasks::name_of(task.workload));
     }

@@ -147,6 +147,26 @@ void TileWriter::store_outputs(bool inside) {
     }
 }
 
+// May neighbouring blocks take neighbouring memory (the last axis first)? Rows of a long matrix lie on pages of their own: taken down the
+// rows, a GELU of 4096 x 393216 is 5% slower. The other dimensions of a grid have at most 65535 blocks.
+bool TileWriter::neighbours_first() const {
+    if (axes_.q < 0 || axes_.looped(axes_.q)) return false;
+    const auto value = [&](int c, const tasks::Sizes& shape) -> std::int64_t {
+        const IndexClass& axis = axes_.of(c);
+        for (const auto& [name, size] : shape)
+            if (name == axis.extent_text) return size;
+        const std::int64_t size = task_.size(axis.extent_text);
+        return size ? size : axis.extent.as_constant().value_or(65536);
+    };
+    std::vector<tasks::Sizes> shapes = task_.held_out;
+    shapes.emplace_back();
+    return std::all_of(shapes.begin(), shapes.end(), [&](const tasks::Sizes& shape) {
+        std::int64_t outer = 1;
+        for (int c : axes_.outer_kept) outer *= value(c, shape);
+        return outer <= 65535 && (axes_.p < 0 || value(axes_.p, shape) <= 65535);
+    });
+}
+
 // Blocks over everything that is not reduced: the outermost grid dimension holds all outer classes together.
 void TileWriter::declare_grid() {
     std::vector<std::string> names, extents;
@@ -178,6 +198,7 @@ void TileWriter::declare_grid() {
     }
     blocked(axes_.p);
     blocked(axes_.q);
+    if (neighbours_first()) std::reverse(names.begin(), names.end()), std::reverse(extents.begin(), extents.end());
     if (cluster() > 1)
         names.insert(names.begin(), "rank"),
             extents.insert(extents.begin(), std::to_string(cluster()));  // blocks of a cluster are neighbours

@@ -77,6 +77,7 @@ private:
     int level_of(const Term& t);
     const Fold* find(const Term& t) const;
 
+    bool neighbours_first() const;
     void declare_grid();
     void setup();
     Value load(const Term& t);
