@@ -22,7 +22,6 @@ constexpr Step kSteps[] = {
     {"searches", guard_searches},   {"skips", skip_ones},        {"masks", split_masks},
     {"folds", plan_folds},          {"accesses", plan_accesses}, {"loops", mark_loops},
     {"integers", arrange_integers}, {"pins", pin_accumulators},  {"teams", add_carriers},
-    {"refills", fence_refills},
 };
 
 }  // namespace

@@ -13,7 +13,6 @@
 //   loops      loops whose rounds make addresses anew
 //   pins       accumulators that a wait gives back
 //   teams      warps that carry messages, and barriers that leave them out
-//   refills    a proxy fence after ordinary reads of what the copy engine writes again
 #pragma once
 
 #include <functional>

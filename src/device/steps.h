@@ -18,6 +18,5 @@ void arrange_integers(ir::Kernel& k, const Facts& facts);
 void mark_loops(ir::Kernel& k, const Facts& facts);
 void pin_accumulators(ir::Kernel& k, const Facts& facts);
 void add_carriers(ir::Kernel& k, const Facts& facts);
-void fence_refills(ir::Kernel& k, const Facts& facts);
 
 }  // namespace tw::device

@@ -418,7 +418,9 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
     if (f.kind == FaultKind::proxy) {
         const bool init = f.cause == FaultCause::initialisation;
         c.missing = init ? "the fence that makes the initialisation visible to the asynchronous proxy"
-                         : "a proxy fence by the threads that wrote, after their stores and before the barrier";
+                    : f.cause == FaultCause::unfenced_read
+                        ? "a proxy fence by the threads that read, after their loads and before the barrier"
+                        : "a proxy fence by the threads that wrote, after their stores and before the barrier";
         return;
     }
     if (f.kind == FaultKind::in_flight) {

@@ -26,6 +26,8 @@ public:
         ir::for_each_stmt(form_.body, [&](const Stmt& s) {
             place_ = place++, loc_ = s.loc, text_ = ir::print(form_, s);
             integers(s);
+            if (std::holds_alternative<ir::ProxyFence>(s.op))
+                change("device/fence", "a fence of the block, not between proxies", [](Stmt& x) { x.op = ir::BlockFence{}; });
             if (s.device) parts(*s.device);
         });
         return std::move(mutants_);
@@ -171,6 +173,7 @@ const std::vector<MutationOperator>& device_mutation_operators() {
         {"device/division", "a quotient is not rounded down"},
         {"device/coordinate", "a comparison takes another part of a coordinate"},
         {"device/function", "another function"},
+        {"device/fence", "a proxy fence is none"},
     };
     return list;
 }

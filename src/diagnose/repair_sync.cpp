@@ -120,7 +120,8 @@ void add_meetings(CandidateList& list, int first, int second) {
     if (list.suspects().proxy) {
         for (std::size_t i = 0; i < list.places().size(); ++i) {  // the writers are not always known: cp.async writes too
             const ir::Operation& op = list.places()[i].stmt->op;
-            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op))
+            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op) ||
+                std::holds_alternative<ir::LoadShared>(op))
                 list.insert_after(-1, static_cast<int>(i), "add tw.fence_async()", {ir::ProxyFence{}});
         }
     }

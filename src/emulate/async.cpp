@@ -311,7 +311,7 @@ void Machine::tma_load_piece(TmaTask& t) {
     Access a;
     a.actor = static_cast<std::uint16_t>(actor_slot(rank, t.barrier));
     a.lane = no_lane;
-    a.async_proxy = a.asynchronous = true;
+    a.async_proxy = a.asynchronous = a.fills = true;
     a.serial = static_cast<std::uint64_t>(&t - tma_.data()) + 1;
     a.time = slot.tma_time + 1;
     a.stmt = t.stmt;

@@ -64,13 +64,15 @@ inline bool covers(const Clock& known, const Clock& of) {
     return true;
 }
 
-// Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy, `waits` for
-// the mbarrier waits and the arrivals at barriers that each warp has behind it (skeleton runs).
+// Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy, `read` for
+// generic reads that a fence of the reading threads themselves has ended (by warp; empty where the copy engine fills nothing that they
+// read), `waits` for the mbarrier waits and the arrivals at barriers that each warp has behind it (skeleton runs).
 struct Knowledge {
-    Clock order, fenced, waits;
+    Clock order, fenced, read, waits;
     void join_from(const Knowledge& other) {
         join(order, other.order);
         join(fenced, other.fenced);
+        join(read, other.read);
         join(waits, other.waits);
     }
 };
@@ -84,6 +86,7 @@ struct Access {
     std::uint8_t lane = 0;
     bool async_proxy = false;
     bool asynchronous = false;      // a copy: two of one actor are in no order by themselves
+    bool fills = false;             // the copy engine writes shared memory
     std::uint32_t time = 0;         // the actor's own clock component
     std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers
     std::uint32_t lanes_clock = 0;  // the warp's clock up to which every lane of it knows what the others did
@@ -104,7 +107,7 @@ struct Granule {
     bool atomic = false;  // last write was an atomic add
 };
 
-enum class Conflict : std::uint8_t { none, race, proxy };
+enum class Conflict : std::uint8_t { none, race, proxy, unfenced_read };
 
 struct Finding {
     Conflict conflict = Conflict::none;
@@ -182,6 +185,12 @@ public:
         if (now.async_proxy && g.write.actor != 0xffff && !g.write.async_proxy &&
             !(g.write.actor < k.fenced.size() && k.fenced[g.write.actor] >= g.write.time)) {
             return {Conflict::proxy, g.write};
+        }
+        // Over what ordinary loads read, where their threads executed no fence since: the loads may find it.
+        if (now.fills) {
+            for (const Access& r : g.reads) {
+                if (!r.async_proxy && !(r.actor < k.read.size() && k.read[r.actor] >= r.time)) return {Conflict::unfenced_read, r};
+            }
         }
         g.write = now;
         g.reads.clear();

@@ -104,13 +104,14 @@ bool Machine::cluster_wait(Warp& w, const Stmt& s) {
 }
 
 void Machine::proxy_fence(Warp& w) {
-    // The fence covers what this warp wrote before it, and where every lane executes it, the copies (cp.async writes
-    // through the generic proxy) that each lane has waited for.
+    // The fence covers what this warp wrote before it, and where every lane executes it, what each lane has read and the copies (cp.async
+    // writes through the generic proxy) that it has waited for.
     auto n = static_cast<std::size_t>(w.number);
     w.knows.fenced[n] = w.knows.order[n];
     if (!w.single) {
         auto& copies = w.knows.fenced[static_cast<std::size_t>(actor_copies(w.number))];
         copies = std::max(copies, w.own_copies);
+        if (!w.knows.read.empty()) w.knows.read[n] = w.knows.order[n];
     }
     tick(w);
 }

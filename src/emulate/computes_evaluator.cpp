@@ -182,10 +182,68 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
                 if (error.empty()) error = "unknown function `" + t.name + "` in `computes`";
                 return {};
             }
-            return settled(n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a));
+            const Scalar r = n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a);
+            return settled(std::isfinite(r.value) ? r : beyond_the_range(n, r));
         }
     }
     return {};
+}
+
+// log(sum(exp(x))) and exp(x) / sum(exp(y)) are ordinary numbers where exp(x) is none that fp64 holds.
+ComputesEvaluator::Scalar ComputesEvaluator::beyond_the_range(const Node& n, Scalar plain) {
+    if (options_.single_precision || !error.empty()) return plain;  // f32's own range is what that reference is for
+    if (n.function == ElementOp::log || n.function == ElementOp::log2) {
+        const auto log = log_of(n.args[0]);
+        const double unit = n.function == ElementOp::log ? 1.0 : std::log(2.0);
+        if (log && std::isfinite(log->value)) return {log->value / unit, log->rounding / unit + std::fabs(log->value)};
+    }
+    if (n.function == ElementOp::div && std::isnan(plain.value)) {
+        const auto above = log_of(n.args[0]), below = log_of(n.args[1]);
+        if (!above || !below || !std::isfinite(above->value) || !std::isfinite(below->value)) return plain;
+        const Scalar difference{above->value - below->value, above->rounding + below->rounding};
+        return applied(ElementOp::exp, std::array{difference, Scalar{}, Scalar{}}.data());
+    }
+    return plain;
+}
+
+std::optional<ComputesEvaluator::Scalar> ComputesEvaluator::log_of(int node) {
+    const Node& n = nodes_[at(node)];
+    if (n.term->kind == TermKind::reduce) return n.fold == Fold::sum ? log_of_sum(node) : std::nullopt;
+    if (n.term->kind == TermKind::apply && n.function == ElementOp::exp) return value(n.args[0]);
+    if (n.term->kind == TermKind::apply && n.function == ElementOp::select) return log_of(n.args[value(n.args[0]).value != 0 ? 1 : 2]);
+    if (n.term->kind == TermKind::apply && (n.function == ElementOp::mul || n.function == ElementOp::div)) {
+        const auto a = log_of(n.args[0]), b = log_of(n.args[1]);
+        if (!a || !b) return std::nullopt;
+        const double r = n.function == ElementOp::mul ? a->value + b->value : a->value - b->value;
+        return Scalar{r, a->rounding + b->rounding + std::fabs(r)};
+    }
+    const Scalar x = value(node);
+    if (!(x.value >= 0)) return std::nullopt;
+    return Scalar{std::log(x.value), x.value > 0 ? x.rounding / x.value : 0};
+}
+
+std::optional<ComputesEvaluator::Scalar> ComputesEvaluator::log_of_sum(int node) {
+    const Node& n = nodes_[at(node)];
+    const int var = n.term->id;
+    const std::int64_t lo = must(n.indices[0].expr), hi = must(n.indices[1].expr);
+    const std::int64_t saved = vars_[at(var)];
+    const char saved_bound = bound_[at(var)];
+    std::vector<Scalar> logs;
+    bool all = true;
+    for (std::int64_t i = lo; i < hi && all && spend(1); ++i) {
+        bind(var, i);
+        const auto x = log_of(n.args[0]);
+        all = x.has_value();
+        if (x) logs.push_back(*x);
+    }
+    vars_[at(var)] = saved;
+    bound_[at(var)] = saved_bound;
+    double top = -std::numeric_limits<double>::infinity(), total = 0, bound = 0;
+    for (const Scalar& x : logs) top = std::fmax(top, x.value), bound = std::max(bound, x.rounding);
+    if (!all || !std::isfinite(top)) return std::nullopt;
+    for (const Scalar& x : logs) total += std::exp(x.value - top);
+    const double r = top + std::log(total);
+    return Scalar{r, bound + std::fabs(r) + 1};
 }
 
 ComputesEvaluator::Scalar ComputesEvaluator::settled(Scalar x) const {

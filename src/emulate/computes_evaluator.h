@@ -68,6 +68,10 @@ private:
     Scalar value(int node);
     Scalar remembered_fold(int node);
     Scalar computed_fold(int node);
+    // Where fp64's range is too small for what stands between: the logarithm of a node that is made of exponentials.
+    std::optional<Scalar> log_of(int node);
+    std::optional<Scalar> log_of_sum(int node);
+    Scalar beyond_the_range(const Node& n, Scalar plain);
     void strip(int node, int var, std::int64_t first, int count, Strip& out);
     void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
     static Scalar applied(ir::ElementOp f, const Scalar* args);

@@ -320,6 +320,7 @@ void Machine::warp_barrier(Warp& w) {
     }
     ++w.epoch;
     w.lanes_clock = w.knows.order[static_cast<std::size_t>(w.number)];
+    if (!w.knows.read.empty()) w.lanes_read = w.knows.read[static_cast<std::size_t>(w.number)];
     w.touched_shared = false;
     tick(w);
 }
@@ -348,6 +349,8 @@ Knowledge Machine::known_to_one_thread(const Warp& w) const {
         k.order[n] = std::min(k.order[n], w.lanes_clock);
         k.fenced[n] = std::min(k.fenced[n], w.lanes_clock);
     }
+    // Each lane's fence ends its own loads: of the others' fences an elected thread knows from a barrier of the warp.
+    if (w.single && !k.read.empty()) k.read[static_cast<std::size_t>(w.number)] = w.lanes_read;
     return k;
 }
 

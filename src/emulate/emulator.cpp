@@ -133,6 +133,11 @@ bool Machine::prepare() {
         barrier_base_.push_back(slots_);
         slots_ += b.slots;
     }
+    bool loads = false, copies = false;
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+        loads |= std::holds_alternative<ir::LoadShared>(s.op), copies |= std::holds_alternative<ir::TmaLoad>(s.op);
+    });
+    refills_ = loads && copies;
     return true;
 }
 

@@ -12,7 +12,8 @@
 //     phases, commit groups and cluster barriers are the only edges. Two accesses to one byte, one of them a write, with no
 //     path between them are a race, whichever way this run happened to execute them.
 //   - A generic-proxy write is visible to TMA and wgmma only after its warp executed a proxy fence (a second family of
-//     clocks that advances at fences only).
+//     clocks that advances at fences only). A generic-proxy read is over for a TMA load that writes there only after the
+//     reading threads executed one (a third family): a barrier alone does not hold the copy engine back.
 //   - Blocks of one cluster run together; clusters run one after another, and any conflict between two clusters is a race
 //     (the language has no inter-cluster synchronisation besides atomic adds). What a block does to a peer's shared memory or
 //     mbarriers must come after the peer's start and before its end, by a path of edges as for any other conflict.
@@ -76,6 +77,7 @@ enum class FaultCause : std::uint8_t {
     unset_expression,   // a variable without value, a division by zero
     cluster_barrier,    // arrivals and waits that are no pairs
     too_many_arrivals,  // in a phase of an mbarrier
+    unfenced_read,      // of a place that the copy engine fills again
 };
 
 // Warps that wait for the same thing when nothing can move any more.

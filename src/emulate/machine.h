@@ -157,6 +157,7 @@ struct Warp {
     std::uint32_t epoch = 0;             // warp-level barriers passed
     std::uint32_t lanes_clock = 0;  // own clock up to which each lane knows what the others did: when the last of them was passed, or an
                                     // arrival of all lanes came back through an mbarrier
+    std::uint32_t lanes_read = 0;   // the same of its fenced reads (Knowledge::read)
     bool touched_shared = false;    // ordinary shared accesses since then
     std::uint32_t own_copies = 0;   // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;
@@ -420,6 +421,7 @@ private:
     std::map<const ir::CpAsync*, const FragmentTable*> copy_table_;
     std::vector<int> barrier_base_;  // first slot number of each array
     int slots_ = 0;
+    bool refills_ = false;  // ordinary loads read what the copy engine writes
     int granule_ = 2;
     int cluster_size_ = 1;
     std::int64_t grid_[3] = {1, 1, 1};
@@ -479,6 +481,10 @@ private:
     int actor_wgmma(int warp) const { return 3 * static_cast<int>(warps_.size()) + warp; }
     int actor_slot(int block, int slot) const { return 4 * static_cast<int>(warps_.size()) + block * slots_ + slot; }
 };
+
+// What a conflict in shared memory is, in words.
+std::string message_of(Conflict conflict);
+FaultCause cause_of(Conflict conflict);
 
 // Factors of a matrix product, decoded once; and one instruction's sum of products onto an f32 accumulator, as the hardware
 // cuts and rounds it (target/tensor_core.h). Types without such a rule: exact sum, rounded once.

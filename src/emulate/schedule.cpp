@@ -95,6 +95,7 @@ void Machine::start_cluster(std::int64_t cluster) {
             w.frames.push_back(frame);
             w.knows.order.assign(static_cast<std::size_t>(actors_), 0);
             w.knows.fenced.assign(static_cast<std::size_t>(actors_), 0);
+            if (refills_) w.knows.read.assign(static_cast<std::size_t>(count * k_.warps), 0);
             if (!options_.values) w.knows.waits.assign(static_cast<std::size_t>(actors_), 0);
             w.knows.order[static_cast<std::size_t>(w.number)] = 2;  // 1: it has started
             warps_.push_back(std::move(w));

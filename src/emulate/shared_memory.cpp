@@ -7,7 +7,21 @@
 
 namespace tw::emulate {
 
-namespace {}  // namespace
+std::string message_of(Conflict conflict) {
+    switch (conflict) {
+        case Conflict::none: return "";
+        case Conflict::race: return "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes";
+        case Conflict::proxy:
+            return "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between "
+                   "(tw.fence_async() after the stores, before the barrier)";
+        case Conflict::unfenced_read:
+            return "the copy engine writes where ordinary loads read before, with no proxy fence between: the loads may still find what it "
+                   "brings (tw.fence_async() after the loads, before the barrier)";
+    }
+    return "";
+}
+
+FaultCause cause_of(Conflict conflict) { return conflict == Conflict::unfenced_read ? FaultCause::unfenced_read : FaultCause::other; }
 
 std::string Machine::arena_place(int address) const {
     for (const ir::SharedBuffer& b : k_.buffers) {
@@ -39,15 +53,12 @@ bool Machine::shared_touch(int block, int address, int bytes, bool is_write, con
         }
         const Finding f = is_write ? b.shadow.write(at(g), access, k) : b.shadow.read(at(g), access, k);
         if (f.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", w,
-                  access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
+            fault(FaultKind::race, message_of(f.conflict), w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
             return false;
         }
-        if (f.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy,
-                  "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between "
-                  "(tw.fence_async() after the stores, before the barrier)",
-                  w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
+        if (f.conflict != Conflict::none) {
+            fault({FaultKind::proxy, cause_of(f.conflict)}, message_of(f.conflict), w, access.lane, s, f.other.stmt, arena_place(address),
+                  &access, &f.other);
             return false;
         }
     }

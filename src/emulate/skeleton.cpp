@@ -109,16 +109,9 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
             }
         }
         const Finding found = is_write ? shadow.write(at(place), access, k) : shadow.read(at(place), access, k);
-        if (found.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w,
-                  told, s, found.other.stmt, place_name(place));
-            return;
-        }
-        if (found.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy,
-                  "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between "
-                  "(tw.fence_async() after the stores, before the barrier)",
-                  &w, told, s, found.other.stmt, place_name(place));
+        if (found.conflict != Conflict::none) {
+            const FaultKind kind = found.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy;
+            fault({kind, cause_of(found.conflict)}, message_of(found.conflict), &w, told, s, found.other.stmt, place_name(place));
             return;
         }
     }

@@ -1,4 +1,5 @@
 // Barriers: mbarriers, named barriers, the block barrier.
+#include <algorithm>
 #include <utility>
 
 #include "base/index.h"
@@ -104,6 +105,7 @@ Knowledge Machine::without_ordinary(Knowledge k) const {
         if (n < k.order.size()) k.order[n] = n < warps ? std::min(k.order[n], 1u) : 0;
         if (n < k.fenced.size()) k.fenced[n] = 0;
     }
+    std::fill(k.read.begin(), k.read.end(), 0);
     return k;
 }
 
@@ -176,6 +178,8 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
     // Where all lanes arrived there themselves, each knows now what the others did before.
     if (const Clock& known = b.released.all.order; !w.single && op.acquire != ir::Scope::none && at(w.number) < known.size())
         w.lanes_clock = std::max(w.lanes_clock, known[at(w.number)]);
+    if (const Clock& known = b.released.all.read; !w.single && op.acquire != ir::Scope::none && at(w.number) < known.size())
+        w.lanes_read = std::max(w.lanes_read, known[at(w.number)]);
     if (!options_.values) b.waited[w.number] = {++w.knows.waits[at(w.number)], &s};
     return true;
 }

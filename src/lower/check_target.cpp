@@ -1,6 +1,9 @@
 // Instruction legality and resources, asked of target/: what only the user can put right.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "ir/legality.h"
 #include "ir/shuffle.h"
 #include "lower/facts.h"
@@ -21,7 +24,6 @@ public:
         : k_(draft.kernel), cx_(context), arch_(*target::find_arch(draft.kernel.arch)), multiples_(draft.kernel) {}
 
     void run() {
-        std::vector<target::WarpgroupRegisters> plan;
         for_each_with_threads(k_.body, 32 * k_.warps, [&](ir::Stmt& s, int threads) {
             if (auto* w = std::get_if<ir::Wgmma>(&s.op)) wgmma(*w, s, threads);
             if (auto* x = std::get_if<ir::Shuffle>(&s.op);
@@ -43,7 +45,7 @@ public:
             }
             if (auto* n = std::get_if<ir::NamedSync>(&s.op)) named(n->id, n->threads, s);
             if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) named(n->id, n->threads, s);
-            if (auto* r = std::get_if<ir::Role>(&s.op); r && r->registers) registers(*r, s, plan);
+            if (auto* r = std::get_if<ir::Role>(&s.op); r && r->registers) registers(*r, s);
             if (auto* e = std::get_if<ir::BarrierExpect>(&s.op)) {
                 if (auto bytes = e->bytes.as_constant(); bytes && (*bytes < 0 || *bytes > target::mbarrier_max_tx)) {
                     cx_.error(Code::bad_instruction, s.loc,
@@ -52,22 +54,23 @@ public:
                 }
             }
         });
-        // Warpgroups that no role budgets keep what they were launched with.
-        if (!plan.empty()) {
-            int planned = 0;
-            for (const auto& p : plan) planned += p.warpgroups;
-            const int launch = target::max_registers_for_block(arch_, 32 * k_.warps, k_.min_blocks_per_sm);
-            const int total = k_.warps / 4;
-            if (planned < total) plan.push_back({total - planned, launch / 8 * 8});
-            if (planned <= total) {
-                if (auto legal = target::setmaxnreg_plan_legal(arch_, launch, plan); !legal)
-                    cx_.error(Code::bad_registers, k_.loc, legal.reason);
-            }
-        }
+        if (!budgets_.empty()) plan_of_registers();
     }
 
 private:
-    void registers(const ir::Role& r, const ir::Stmt& s, std::vector<target::WarpgroupRegisters>& plan) {
+    // Warpgroups that no role budgets keep what they were launched with; one that has several roles counts with its largest, since the
+    // others may be in theirs then.
+    void plan_of_registers() {
+        const int launch = target::max_registers_for_block(arch_, 32 * k_.warps, k_.min_blocks_per_sm);
+        std::vector<target::WarpgroupRegisters> plan;
+        for (int w = 0; w < k_.warps / 4; ++w) plan.push_back({1, budgets_.count(w) ? budgets_.at(w) : launch / 8 * 8});
+        if (auto legal = target::setmaxnreg_plan_legal(arch_, launch, plan); !legal)
+            cx_.error(Code::bad_registers, k_.loc, legal.reason)
+                .with_hint(fmt::format("{} registers a multiprocessor: {} blocks of {} threads are launched with {} registers a thread",
+                                       arch_.registers_per_sm, k_.min_blocks_per_sm, 32 * k_.warps, launch));
+    }
+
+    void registers(const ir::Role& r, const ir::Stmt& s) {
         if (!arch_.has(target::Feature::SetMaxNReg)) {
             cx_.error(Code::not_on_target, s.loc, fmt::format("{} cannot redistribute registers", arch_.name)).with_hint("leave out regs=");
             return;
@@ -80,7 +83,8 @@ private:
             cx_.error(Code::bad_registers, s.loc, legal.reason);
             return;
         }
-        plan.push_back({r.instances * r.warps_per_instance / 4, r.registers});
+        for (int w = r.first_warp / 4; w < (r.first_warp + r.instances * r.warps_per_instance) / 4; ++w)
+            budgets_[w] = std::max(budgets_[w], r.registers);
     }
 
     void named(const ir::Expr& id, int threads, const ir::Stmt& s) {
@@ -166,6 +170,7 @@ private:
     const Context& cx_;
     const target::Arch& arch_;
     Multiples multiples_;
+    std::map<int, int> budgets_;  // warpgroup -> the most registers that one of its roles takes
 };
 
 }  // namespace

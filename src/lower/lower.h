@@ -10,7 +10,9 @@
 //   elect      runs of single-thread statements are put under Elect
 //   arena      byte offsets of buffers and barriers
 //   prologue   barrier initialisation, register redistribution, cluster synchronisation at both ends
-//   scopes     whose accesses arrivals and waits order, and fences beside relaxed ones; statements get their numbers
+//   counters   slots and phases that are advanced by hand become counters
+//   scopes     whose accesses arrivals and waits order, and fences beside relaxed ones
+//   refills    a proxy fence after ordinary reads of what the copy engine writes again; statements get their numbers
 //
 // After the last step the kernel is in the last form (ir/legality.h) and every instruction in it is legal on its target.
 #pragma once

@@ -19,8 +19,8 @@ namespace {
 
 using K = Value::Kind;
 
-constexpr std::array<std::string_view, 11> kSteps = {"resolve", "pipelines", "layouts", "exchange", "vectors", "tma",
-                                                     "wgmma",   "elect",     "arena",   "prologue", "scopes"};
+constexpr std::array<std::string_view, 13> kSteps = {"resolve", "pipelines", "layouts",  "exchange", "vectors", "tma",    "wgmma",
+                                                     "elect",   "arena",     "prologue", "counters", "scopes",  "refills"};
 
 // What a function of the file is, from its decorators.
 enum class Role { kernel, inline_function, program, signature, unknown };
@@ -439,8 +439,8 @@ std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& s
         if (!resolver.kernel(id, constants, each) || context.sink.has_errors()) return std::nullopt;
     }
     using Step = void (*)(Draft&, const Context&);
-    constexpr Step steps[] = {nullptr,     lower_pipelines, infer_layouts, lower_exchange, choose_vectors, lower_tma,
-                              lower_wgmma, elect_threads,   place_arena,   add_prologue,   choose_scopes};
+    constexpr Step steps[] = {nullptr,       lower_pipelines, infer_layouts, lower_exchange, choose_vectors, lower_tma,    lower_wgmma,
+                              elect_threads, place_arena,     add_prologue,  count_slots,    choose_scopes,  fence_refills};
     static_assert(std::size(steps) == kSteps.size());
     for (std::size_t i = 0; i < kSteps.size(); ++i) {
         if (steps[i]) steps[i](draft, context);

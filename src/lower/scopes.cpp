@@ -113,9 +113,6 @@ private:
 
 }  // namespace
 
-void choose_scopes(Draft& draft, const Context&) {
-    Scopes scopes(draft.kernel);
-    ir::number_statements(draft.kernel);
-}
+void choose_scopes(Draft& draft, const Context&) { Scopes scopes(draft.kernel); }
 
 }  // namespace tw::lower

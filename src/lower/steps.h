@@ -15,7 +15,9 @@ void lower_wgmma(Draft& draft, const Context& context);
 void elect_threads(Draft& draft, const Context& context);
 void place_arena(Draft& draft, const Context& context);
 void add_prologue(Draft& draft, const Context& context);
+void count_slots(Draft& draft, const Context& context);
 void choose_scopes(Draft& draft, const Context& context);
+void fence_refills(Draft& draft, const Context& context);
 
 // Instruction legality and resources on the kernel's target: what only the user can put right (TW04xx).
 void check_target(Draft& draft, const Context& context);

@@ -13,7 +13,7 @@ namespace steps_test {
 
 std::string last(const Compiled& c) {
     EXPECT_TRUE(c.module.has_value()) << c.report();
-    return c.after.count("scopes") ? c.after.at("scopes") : "";
+    return c.after.count("refills") ? c.after.at("refills") : "";
 }
 
 // The lines appear in this order (others may stand between).

@@ -301,6 +301,14 @@ TW_DEVICE void tma_load_5d(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c
       "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
       : "memory");
 }
+TW_DEVICE void tma_load_5d_hint(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4,
+                                u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%3,%4,%5,%6,%7}], [%2], %8;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "l"(hint)
+      : "memory");
+}
 
 // Multicast: the tile lands at the same shared offset in every CTA whose bit is set in `ctas`, and completes the
 // barrier at the same offset in each of them.
@@ -335,6 +343,50 @@ TW_DEVICE void tma_load_5d_multicast(u32 dst, const TensorMap* map, u32 bar, i32
       "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "h"(ctas)
       : "memory");
 }
+TW_DEVICE void tma_load_1d_multicast(u32 dst, const TensorMap* map, u32 bar, i32 c0, u16 ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3}], [%2], %4;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "h"(ctas)
+      : "memory");
+}
+TW_DEVICE void tma_load_1d_multicast_hint(u32 dst, const TensorMap* map, u32 bar, i32 c0, u16 ctas, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%3}], [%2], %4, %5;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "h"(ctas), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_load_3d_multicast(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1, i32 c2, u16 ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3,%4,%5}], [%2], %6;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "h"(ctas)
+      : "memory");
+}
+TW_DEVICE void tma_load_4d_multicast(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1, i32 c2, i32 c3, u16 ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3,%4,%5,%6}], [%2], %7;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(ctas)
+      : "memory");
+}
+TW_DEVICE void tma_load_4d_multicast_hint(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1, i32 c2, i32 c3,
+                                          u16 ctas, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%3,%4,%5,%6}], [%2], %7, %8;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(ctas), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_load_5d_multicast_hint(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1, i32 c2, i32 c3,
+                                          i32 c4, u16 ctas, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%3,%4,%5,%6,%7}], [%2], %8, %9;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "h"(ctas), "l"(hint)
+      : "memory");
+}
 
 TW_DEVICE void tma_store_1d(const TensorMap* map, u32 src, i32 c0) {
   asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%2}], [%1];" ::"l"(map), "r"(src), "r"(c0)
@@ -360,6 +412,41 @@ TW_DEVICE void tma_store_4d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c
                "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
+TW_DEVICE void tma_store_1d_hint(const TensorMap* map, u32 src, i32 c0, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2}], [%1], %3;" ::"l"(map),
+      "r"(src), "r"(c0), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_store_3d_hint(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2,%3,%4}], [%1], %5;" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_store_4d_hint(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2,%3,%4,%5}], [%1], %6;" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "l"(hint)
+      : "memory");
+}
+TW_DEVICE void tma_store_5d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group "
+      "[%0, {%2,%3,%4,%5,%6}], [%1];" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+TW_DEVICE void tma_store_5d_hint(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group.L2::cache_hint "
+      "[%0, {%2,%3,%4,%5,%6}], [%1], %7;" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "l"(hint)
+      : "memory");
+}
 // Adds the box to what lies there, element by element, each addition atomic. Completes like a store.
 TW_DEVICE void tma_reduce_add_1d(const TensorMap* map, u32 src, i32 c0) {
   asm volatile("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%0, {%2}], [%1];" ::"l"(map), "r"(src),
@@ -380,6 +467,13 @@ TW_DEVICE void tma_reduce_add_4d(const TensorMap* map, u32 src, i32 c0, i32 c1, 
   asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%0, {%2,%3,%4,%5}], [%1];" ::"l"(map), "r"(src),
                "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
+}
+TW_DEVICE void tma_reduce_add_5d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group "
+      "[%0, {%2,%3,%4,%5,%6}], [%1];" ::"l"(map),
+      "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
 }
 // Untyped bulk copies: bytes and both addresses are multiples of 16.
 TW_DEVICE void bulk_load(u32 dst, const void* src, u32 bytes, u32 bar) {

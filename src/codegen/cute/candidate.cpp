@@ -12,8 +12,7 @@ Expected<std::string, EmitFailure> emit_cute_candidate(const std::vector<const i
     std::string functions, arch;
     int number = 0;
     for (const ir::Kernel* k : kernels) {
-        const ir::Kernel fenced = cute::with_fences(*k);
-        auto text = cute::Printer(fenced, file, kernels.size() > 1 ? ++number : 0).run_as_candidate(helpers);
+        auto text = cute::Printer(*k, file, kernels.size() > 1 ? ++number : 0).run_as_candidate(helpers);
         if (!text) return Unexpected(text.error());
         functions += "\n" + *text;
         arch = std::max(arch, k->arch);

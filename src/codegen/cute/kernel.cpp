@@ -5,13 +5,11 @@
 #include "codegen/cute/helpers.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
-#include "device/steps.h"
 
 namespace tw::codegen {
 
 Expected<CuteKernel, EmitFailure> emit_cute(const ir::Kernel& kernel, const std::string& file, int number) {
-    const ir::Kernel fenced = cute::with_fences(kernel);
-    return cute::Printer(fenced, file, number).run();
+    return cute::Printer(kernel, file, number).run();
 }
 
 }  // namespace tw::codegen
@@ -20,12 +18,6 @@ namespace tw::codegen::cute {
 
 using ir::Region;
 using ir::Stmt;
-
-ir::Kernel with_fences(const ir::Kernel& kernel) {
-    ir::Kernel fenced = kernel;
-    device::fence_refills(fenced, device::Facts(kernel));
-    return fenced;
-}
 
 void Printer::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + text + "\n"; }
 

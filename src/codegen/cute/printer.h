@@ -17,10 +17,6 @@
 
 namespace tw::codegen::cute {
 
-// The kernel with the device form's fences before the copy engine writes again what was read (step `refills`): the machine needs them,
-// whoever prints.
-ir::Kernel with_fences(const ir::Kernel& kernel);
-
 // A product of the tensor cores: the TiledMMA, and where the values of its fragments lie in the order that CuTe gives them.
 struct MatrixUse {
     std::string name;        // of the TiledMMA's type
