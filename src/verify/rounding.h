@@ -6,8 +6,8 @@
 // **Measure.** Errors are relative to the magnitude of a value, which is the same formula with every term made positive. A sum is then as
 // wrong as its worst part, a product as wrong as its factors together. Cancellation is not seen (a variance as the difference of two means
 // has the same bound as one in two passes), nor is overflow but for start values: a constant near the end of f32's range, as a maximum
-// begins with, may not be added up over a tile, nor be subtracted before an exponential that nothing bounds. The claim is about the types in
-// which a kernel computes.
+// begins with, may not be added up over a tile, nor be subtracted before an exponential that nothing bounds. The claim is about the types
+// in which a kernel computes.
 //
 // **Two sizes of error.** Roundings of f32's size (2^-24 each; one for an addition, a few for a division or an exponential) are counted, as
 // a polynomial in the trip counts of loops, and shown; they are never held against a kernel: order and shape of sums are free. Every other
