@@ -15,8 +15,6 @@ unsigned multiplied(unsigned a, unsigned b) {
     return r;
 }
 
-unsigned turned_round(unsigned s) { return multiplied(s, Values::negative_sign); }
-
 // Signs of a sum of two values: two of one sign have it, and zero leaves the other.
 unsigned added(unsigned a, unsigned b) {
     using S = Values;
