@@ -195,13 +195,6 @@ bool Values::unite_products(std::map<Value, Coefficient>& bases) {
     return false;
 }
 
-// Is v a number everywhere, and never below c ("max") or above it ("min")? By signs alone.
-static bool beyond(Values& values, const std::string& op, Value v, const Coefficient& c) {
-    const bool max = op == "max";
-    if (max ? c.positive() : c.negative()) return false;
-    return !(values.signs(v) & (max ? Values::negative_sign : Values::positive_sign)) && !values.undefined_part(v);
-}
-
 Value Values::extreme(const std::string& op, std::vector<Value> args) {
     std::vector<Value> flat;
     Coefficient constant = identity(op);
@@ -270,8 +263,7 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
             changed = true;
         }
     }
-    const auto decides = [&](Value v) { return beyond(*this, op, v, constant); };
-    if (constant != identity(op) && std::none_of(flat.begin(), flat.end(), decides)) flat.push_back(number(constant));
+    if (constant != identity(op)) flat.push_back(number(constant));
     if (flat.empty()) return number(constant);
     if (flat.size() == 1) return flat[0];
     ValueNode n;
@@ -538,15 +530,6 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             Poly a = lo, b = hi;
             if (!clip(inside, a, b)) continue;
             return where(gather(outside), reduce(op, x, a, b, kept), id);
-        }
-        // A fill that no element is below (0 in a maximum of magnitudes) is one more element: of a range that is not empty, a constant.
-        for (std::size_t side = 0; side < 2 && (op == "max" || op == "min"); ++side) {
-            const Value kept = n.args[side], fill = n.args[1 - side];
-            if (node(fill).kind != Kind::number || !beyond(*this, op, kept, node(fill).number)) continue;
-            sort_parts(side == 0 ? n.condition : negated(n.condition));
-            Poly a = lo, b = hi;
-            if (!clip(inside, a, b) || !prover_.holds(less(lo, hi))) continue;
-            return where(gather(outside), extreme(op, {reduce(op, x, a, b, kept), fill}), fill);
         }
         sort_parts(n.condition);
         if (!inside.empty() && !outside.empty()) {  // the part that does not depend on the variable comes out
