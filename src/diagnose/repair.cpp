@@ -7,6 +7,7 @@
 
 #include "diagnose/repair_list.h"
 #include "ir/legality.h"
+#include "lower/refills.h"
 
 namespace tw::diagnose {
 
@@ -76,6 +77,12 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
                              }
                              site.region.insert(site.region.begin() + static_cast<std::ptrdiff_t>(spot->second), fresh.begin(),
                                                 fresh.end());
+                         }
+                         // A barrier that a person writes gets its fence from the lowering; this kernel has been lowered before.
+                         for (const ir::Operation& op : operations) {
+                             if (std::holds_alternative<ir::NamedSync>(op) || std::holds_alternative<ir::BlockSync>(op) ||
+                                 std::holds_alternative<ir::WarpSync>(op))
+                                 return lower::fence_refills(k);
                          }
                      }});
 }

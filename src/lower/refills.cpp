@@ -4,6 +4,8 @@
 // on an H200 a load whose registers nobody had used yet came back with the next round's bytes (docs/trusted-base.md).
 //
 // Nothing stands on this choice: emulator and order check find a read with no fence after it.
+#include "lower/refills.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -108,10 +110,12 @@ private:
 
 }  // namespace
 
-void fence_refills(Draft& draft, const Context&) {
-    const Refills refills(draft.kernel);
-    if (refills.any()) refills.add_fences(draft.kernel.body, false);
-    ir::number_statements(draft.kernel);
+void fence_refills(ir::Kernel& kernel) {
+    const Refills refills(kernel);
+    if (refills.any()) refills.add_fences(kernel.body, false);
+    ir::number_statements(kernel);
 }
+
+void fence_refills(Draft& draft, const Context&) { fence_refills(draft.kernel); }
 
 }  // namespace tw::lower
