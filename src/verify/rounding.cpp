@@ -431,6 +431,7 @@ private:
             if (k_.teams[at(o.team)].fold == ir::Team::Fold::exp_sum && i == 0) {
                 v.ceiling.above = {before};
                 cover_all_tiles(v, above);
+                v.extreme &= 2;  // somewhere in the team is an element of the data
             }
             set(o.dst[i], std::move(v));
         }
