@@ -88,6 +88,7 @@ public:
         }
         bounds_of_loops(k_.body, {});
         starts_of_loops();
+        loops_over_tiles();
         for (const auto& [condition, stmt, threshold] :
              trip_conditions_) {  // instances run every trip count that it can tell from longer ones
             if (threshold <= farthest_reach) {
@@ -261,6 +262,26 @@ private:
                     std::int64_t& p = period_[atom];
                     p = std::min(std::lcm(std::max<std::int64_t>(1, p), step.period), longest_period);
                 }
+            }
+        }
+    }
+
+    // The runs are those of one block that goes through all tiles. They speak for any number of blocks where all roles go through the tiles
+    // in the same way: loops that stride over the blocks start at the same place of this block, with the same step.
+    void loops_over_tiles() {
+        const ir::For* first = nullptr;
+        for (const auto& [variable, list] : loops_) {
+            for (const ir::For* f : list) {
+                const auto mentions = [](const Expr& e, ExprKind kind) {
+                    bool any = false;
+                    visit(e, [&](const Expr& x) { any = any || x.kind() == kind; });
+                    return any;
+                };
+                if (!k_.persistent || !mentions(f->step, ExprKind::grid_size)) continue;
+                if (!mentions(f->lo, ExprKind::block_index) || (first && (!ir::same(first->lo, f->lo) || !ir::same(first->step, f->step))))
+                    complain("the loop of `" + k_.vars[at(variable)].name + "` over the tiles of this block starts at " + text(f->lo) +
+                             (first ? ", another one at " + text(first->lo) : ""));
+                if (!first) first = f;
             }
         }
     }
