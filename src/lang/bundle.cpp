@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/identifier.h"
 #include "lang/extract.h"
 #include "lang/parse.h"
 
@@ -16,12 +17,6 @@ constexpr std::string_view kOwn = "# ---- tilewright file ", kLibrary = "# ---- 
 std::filesystem::path& library_folder() {
     static std::filesystem::path folder;
     return folder;
-}
-
-bool is_identifier(std::string_view name) {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    return !name.empty() && name.size() <= 64 && letter(name[0]) &&
-           std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 // The part that a line opens; nothing for any other line.

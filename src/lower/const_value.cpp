@@ -11,7 +11,7 @@ std::string ConstValue::text() const { return dtype ? std::string(target::name(*
 std::optional<ConstValue> ConstValue::parse(const std::string& text) {
     if (const auto type = target::dtype_from_name(text)) return ConstValue(*type);
     ConstValue value;
-    if (is_name(text)) {
+    if (is_identifier(text)) {
         value.word = text;
         return value;
     }

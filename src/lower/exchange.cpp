@@ -134,7 +134,7 @@ private:
         out.push_back({ir::Reduce{partial, r.src, r.dim, r.op, across}, s.loc, "inside each warp"});
         const ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
         const bool guarded = group.in_loop && !after_another(out);
-        if (guarded) out.push_back(group_sync(d_, cx_, group, s.loc, before));
+        if (guarded) out.push_back(group_sync(d_, cx_, group, s.loc, round_was_read));
         folded_[view.buffer] = guarded;
         out.push_back({ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
@@ -228,7 +228,7 @@ private:
         const int totals = fragment(name + "_totals", dtype, part, sc.dst, s.loc);
         out.push_back({ir::Reduce{totals, sc.src, sc.dim, sc.op, across}, s.loc, "the total of each warp"});
         ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
-        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, before));
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, round_was_read));
         out.push_back({ir::StoreShared{view, totals, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back({ir::Scan{sc.dst, sc.src, sc.dim, sc.op, sc.reverse}, s.loc, "inside each warp"});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
@@ -292,7 +292,7 @@ private:
         const DType dtype = k_.fragments[static_cast<std::size_t>(r.src)].dtype;
         const ir::SharedView view =
             scratch(k_.fragments[static_cast<std::size_t>(r.dst)].name + "_scratch", dtype, dist(r.src).shape, group, s.loc);
-        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, before));
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, round_was_read));
         out.push_back({ir::StoreShared{view, r.src, 0, false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all threads have stored"));
         out.push_back({ir::LoadShared{r.dst, view, 0, false, false}, s.loc, ""});
@@ -308,7 +308,7 @@ private:
     const Context& cx_;
     std::vector<Scanned> scanned_;
     std::map<int, bool> folded_;  // scratch buffers of reductions: does a barrier stand right before the store?
-    static constexpr const char* before = "the round before has read";
+    static constexpr const char* round_was_read = "the round before has read";
 };
 
 }  // namespace

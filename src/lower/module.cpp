@@ -203,7 +203,7 @@ private:
             return;
         }
         for (std::size_t i = 0; i < words.size(); ++i) {
-            if (!is_name(words[i])) {
+            if (!is_identifier(words[i])) {
                 cx_.error(Code::bad_choice, span, not_a_name(words[i])).with_hint(name_hint);
                 continue;
             }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
 #include "base/codes.h"
@@ -81,11 +80,6 @@ std::string method_hint(const Value& v) {
     }
     if (v.is(Value::Kind::shared)) return "it has .T";
     return "";
-}
-
-bool is_name(const std::string& text) {
-    if (text.empty() || text.size() > 64 || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
-    return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80 && (std::isalnum(c) || c == '_'); });
 }
 
 std::string not_a_name(const std::string& text) {

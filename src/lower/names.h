@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/identifier.h"
 #include "lower/value.h"
 
 namespace tw::lower {
@@ -15,8 +16,7 @@ std::string nearest_builtin_hint(const std::string& name);
 bool has_method(const Value& v, const std::string& name);
 std::string method_hint(const Value& v);
 
-// Names that a file gives in strings (kernels, programs, roles, sizes) are identifiers, of a length that fits a line.
-bool is_name(const std::string& text);
+// Names that a file gives in strings (kernels, programs, roles, sizes) are identifiers (base/identifier.h).
 std::string not_a_name(const std::string& text);
 inline constexpr const char* name_hint = "a name has letters, digits and underscores, at most 64, and no digit first";
 

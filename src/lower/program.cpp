@@ -1,4 +1,5 @@
 #include "lower/program.h"
+#include "ir/launches.h"
 #include "ir/promise.h"
 
 #include <algorithm>
@@ -36,23 +37,6 @@ struct Given {
     Span where;
 };
 
-// All that a launch may run: the kernel that it names and its variants, of which the sizes choose one.
-template <class Visit>
-void for_each_variant(const std::vector<ir::Kernel>& kernels, const ir::Launch& launch, const Visit& visit) {
-    for (const ir::Kernel& k : kernels) {
-        if (k.name == kernels[static_cast<std::size_t>(launch.kernel)].name) visit(k);
-    }
-}
-
-bool writes(const std::vector<ir::Kernel>& kernels, const ir::Launch& launch, std::size_t parameter) {
-    bool written = false;
-    for_each_variant(kernels, launch, [&](const ir::Kernel& k) {
-        const auto [kind, number] = k.parameters[parameter];
-        written |= kind == 't' && k.tensors[static_cast<std::size_t>(number)].is_output;
-    });
-    return written;
-}
-
 // What a launch writes has memory of its own: no other parameter of the launch is the same tensor.
 bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches,
                          const Context& cx) {
@@ -60,10 +44,10 @@ bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Progr
     for (const Given& g : launches) {
         const ir::Kernel& k = kernels[static_cast<std::size_t>(g.launch->kernel)];
         for (std::size_t i = 0; i < k.parameters.size(); ++i) {
-            if (k.parameters[i].first != 't' || !writes(kernels, *g.launch, i)) continue;
+            if (k.parameters[i].first != 't' || !ir::writes(kernels, *g.launch, i)) continue;
             for (std::size_t j = 0; j < k.parameters.size(); ++j) {
                 if (i == j || k.parameters[j].first != 't' || g.launch->arguments[i] != g.launch->arguments[j]) continue;
-                if (j < i && writes(kernels, *g.launch, j)) continue;  // reported the other way round
+                if (j < i && ir::writes(kernels, *g.launch, j)) continue;  // reported the other way round
                 auto name = [&](std::size_t n) { return k.tensors[static_cast<std::size_t>(k.parameters[n].second)].name; };
                 cx.error(Code::argument_given_twice, g.places[std::max(i, j)],
                          fmt::format("'{}' is both {} and {} of {}, and {} is written",
@@ -83,19 +67,14 @@ bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Prog
     std::map<int, const Given*> writer;
     for (const Given& g : launches) {
         for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
-            if (kernels[static_cast<std::size_t>(g.launch->kernel)].parameters[i].first == 't' && writes(kernels, *g.launch, i))
+            if (kernels[static_cast<std::size_t>(g.launch->kernel)].parameters[i].first == 't' && ir::writes(kernels, *g.launch, i))
                 writer.emplace(g.launch->arguments[i], &g);
         }
     }
     bool ok = true;
     for (const Given& g : launches) {
         for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
-            bool promised = false;
-            for_each_variant(kernels, *g.launch, [&](const ir::Kernel& k) {
-                promised |= k.parameters[i].first == 't' && k.dependent_launch &&
-                            k.tensors[static_cast<std::size_t>(k.parameters[i].second)].stable;
-            });
-            if (!promised) continue;
+            if (!ir::takes_for_stable(kernels, *g.launch, i)) continue;
             const int number = g.launch->arguments[i];
             const ir::Tensor& t = p.tensors[static_cast<std::size_t>(number)];
             const std::string& kernel = kernels[static_cast<std::size_t>(g.launch->kernel)].name;
@@ -142,7 +121,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             computes = v;
         } else {
             p.name = v.text;
-            if (!is_name(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
+            if (!is_identifier(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
         }
     }
     std::map<std::string, int> tensor_of;
@@ -192,8 +171,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             // Of a kernel's variants (tw.each), the first that takes tensors of these dtypes; errors are those of the first of all.
             auto takes_dtypes = [&](const ir::Kernel& variant) {
                 for (std::size_t i = 0; i < c->arguments.size() && i < variant.parameters.size(); ++i) {
-                    const auto* given = ast.get_if<lang::Name>(c->arguments[i].value);
-                    const auto it = given && variant.parameters[i].first == 't' ? tensor_of.find(given->id) : tensor_of.end();
+                    const auto* argument = ast.get_if<lang::Name>(c->arguments[i].value);
+                    const auto it = argument && variant.parameters[i].first == 't' ? tensor_of.find(argument->id) : tensor_of.end();
                     if (it == tensor_of.end()) continue;
                     if (variant.tensors[static_cast<std::size_t>(variant.parameters[i].second)].dtype !=
                         p.tensors[static_cast<std::size_t>(it->second)].dtype)

@@ -197,9 +197,9 @@ Value Resolver::evaluate(ExprId id) {
                         if (*c != conjunction) return Value::of_bool(!conjunction);  // decides; the rest is not looked at
                         continue;
                     }
-                    auto e = as_expr(v, ast[x].span, "a condition");
-                    if (!e) return {};
-                    sum = !sum ? *e : conjunction ? ir::logic_and(*sum, *e) : ir::logic_or(*sum, *e);
+                    auto part = as_expr(v, ast[x].span, "a condition");
+                    if (!part) return {};
+                    sum = !sum ? *part : conjunction ? ir::logic_and(*sum, *part) : ir::logic_or(*sum, *part);
                 }
                 return sum ? Value::of_expr(*sum) : Value::of_bool(conjunction);
             } else if constexpr (std::is_same_v<T, lang::Conditional>) return conditional(n, span);

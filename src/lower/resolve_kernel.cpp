@@ -308,7 +308,7 @@ bool Resolver::kernel_name(const Value& v, Span where) {
         error(Code::type_mismatch, where, "name is a string");
         return false;
     }
-    if (!is_name(v.text)) {
+    if (!is_identifier(v.text)) {
         error(Code::bad_choice, where, not_a_name(v.text), name_hint);
         return false;
     }

@@ -326,7 +326,7 @@ void Resolver::role(const CallArgs& call, bool warpgroups, const lang::WithItem&
                 error(Code::type_mismatch, call.keyword_spans.at(key), "a role's name is a string");
                 return;
             }
-            if (!is_name(v.text)) {
+            if (!is_identifier(v.text)) {
                 error(Code::bad_choice, call.keyword_spans.at(key), not_a_name(v.text), name_hint);
                 return;
             }

@@ -32,7 +32,7 @@ bool same_constant(const Value& a, const Value& b) {
 }
 
 std::string word_of(const Value& v) {
-    if (v.is(K::string) || v.is(K::function)) return is_name(v.text) ? v.text : "";
+    if (v.is(K::string) || v.is(K::function)) return is_identifier(v.text) ? v.text : "";
     if (v.is(K::dtype)) return std::string(target::name(v.dtype));
     if (!v.is(K::record)) return "";
     const auto name = std::find(v.names.begin(), v.names.end(), "name");

@@ -9,7 +9,6 @@ namespace {
 // The degree as a polynomial in its run-time values; anything above the limit is just above it. Quotients, minima and the like are values
 // of their own.
 int degree_of(const ir::Expr& e) {
-    using K = ir::ExprKind;
     int degree = 0, highest = 0;
     for (const ir::Expr& a : e->args) {
         const int d = degree_of(a);
@@ -18,10 +17,10 @@ int degree_of(const ir::Expr& e) {
     }
     if (highest > kMaxDegree) return highest;
     switch (e.kind()) {
-        case K::constant: return 0;
-        case K::mul: return degree;
-        case K::add:
-        case K::sub: return highest;
+        case ir::ExprKind::constant: return 0;
+        case ir::ExprKind::mul: return degree;
+        case ir::ExprKind::add:
+        case ir::ExprKind::sub: return highest;
         default: return 1;
     }
 }

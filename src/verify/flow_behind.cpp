@@ -105,9 +105,9 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
             it = same ? std::next(it) : kept_fragments.erase(it);
         }
         for (int id : kept_fragments) {
-            const Rounding before = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once)),
-                           found = joined(before, rounding_of(id, next));
-            stable &= found == before;
+            const Rounding had = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once)),
+                           found = joined(had, rounding_of(id, next));
+            stable &= found == had;
             roundings[id] = found;
         }
         for (auto it = kept_scalars.begin(); it != kept_scalars.end();) {

@@ -1,7 +1,8 @@
 // The abstract interpreter behind check_flow (private to verify/flow*.cpp).
 //
 //   flow_launch.cpp   sizes, promises, assumptions, grid and block indices; the run over the kernel
-//   flow.cpp          statements, control, registers
+//   flow.cpp          statements, control
+//   flow_registers.cpp  register tiles: elementwise code, reductions, scans
 //   flow_loop.cpp     loop summaries: guess, check by induction, forget what fails
 //   flow_guess.cpp    the guesses
 //   flow_agree.cpp    when two values are the same
@@ -12,6 +13,7 @@
 //   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
 //   flow_team.cpp     messages between all blocks of the grid
 //   flow_outputs.cpp  every output element exactly once
+//   flow_join.cpp     stores that together are one
 //   flow_tile_order.cpp  the order of tiles: every tile once
 //   flow_expect.cpp   what tw.expect states: terms, relations between fields, covers
 //
@@ -171,6 +173,7 @@ private:
 
     void collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars);
 
+    class LoopSummary;  // flow_loop.cpp
     void run(const ir::For& f, const ir::Stmt&, State& s);
 
     std::optional<Value> one_term_each(Value once, Value initial, Atom k, const Poly& lo);
@@ -290,6 +293,17 @@ private:
     std::optional<Grouped> grouped(int tensor, const std::vector<Poly>& index);
 
     void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
+    struct StoredPart {
+        const ir::Equation* equation = nullptr;
+        bool any = false;     // the output has an equation at all
+        bool entire = false;  // the one equation is for all of the tensor
+        std::vector<Poly> starts;
+        Condition bounds;  // of the tensor and the part
+    };
+    StoredPart stored_part(int tensor, const Place& p);
+    void mask_store(Store& store, const Place& p, const StoredPart& part);
+    void judge_stored(const Store& store, const Place& p, Value value);
+    void tell_as_left(Store& store);
 
     void run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s);
     void run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s);
@@ -320,6 +334,17 @@ private:
 
     // The tag a read of shared memory finds, over the coordinates of its view.
     Value read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
+    struct FoundWrite {
+        const Dependence* dependence;
+        Condition covered;  // the elements of the view that this write has put there
+        Condition when;     // the iterations and instances of the reader that find it
+        Value tag;
+    };
+    std::optional<Value> writer_variables(const Dependence& d, const SharedWrite& w, const State& s, std::map<Atom, Poly>& with);
+    std::optional<FoundWrite> found_write(const Dependence& d, const SharedWrite& w, const State& s, const std::vector<Poly>& element,
+                                          const std::map<Atom, Poly>& with);
+    Condition written_twice(const std::vector<FoundWrite>& found);
+    Value joined_writes(std::vector<FoundWrite> found, const std::string& buffer);
 
     void note_carried(const ir::Stmt* write, const SharedWrite& w);
     int destination(const ir::Stmt* s) const;

@@ -81,7 +81,7 @@ Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
         if (n.kind == ValueNode::Kind::where) return ints_.choice(n.condition, convert(n.args[0]), convert(n.args[1]));
         if (n.kind == ValueNode::Kind::sum) {
             const bool whole = n.number.small_integer() &&
-                               std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& c) { return c.small_integer(); });
+                               std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& w) { return w.small_integer(); });
             Poly p(whole ? n.number.as_integer() : 0);
             for (std::size_t i = 0; whole && i < n.args.size(); ++i) p = p + Poly(n.weights[i].as_integer()) * convert(n.args[i]);
             if (whole) return p;
@@ -154,21 +154,15 @@ std::optional<Poly> Flow::before_permutation(int tensor, std::size_t dim, const 
     return info.args[0];
 }
 
-void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
-    if (!recording_) return;
-    const std::string name = tensor_name(tensor);
+// The part of the output that a store belongs to: all it stores lies there.
+Flow::StoredPart Flow::stored_part(int tensor, const Place& p) {
+    StoredPart part;
     State empty;
-    Condition bounds;
     for (std::size_t d = 0; d < p.index.size(); ++d)
-        bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
-    // The part of the output that the statement belongs to: all it stores lies there.
-    const ir::Equation* equation = nullptr;
-    int parts = 0;
-    bool entire = false;  // the one equation is for all of the tensor
-    std::vector<Poly> starts;
+        part.bounds = both(part.bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
     for (const ir::Equation& e : k_.computes.equations) {
         if (e.output != tensor) continue;
-        ++parts;
+        part.any = true;
         std::vector<Poly> begin;
         Condition box;
         bool whole = true;
@@ -178,120 +172,139 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
             whole = whole && begin[d] == Poly(0) && extent == poly(k_.tensors[at(tensor)].dims[d], empty);
             box = both(box, both(less(p.index[d], begin[d] + extent), at_least(p.index[d], begin[d])));
         }
-        if (!whole && !prover_.holds_given(both(bounds, p.inside), box)) continue;
-        equation = &e;
-        entire = whole;
-        starts = begin;
-        bounds = both(bounds, box);
+        if (!whole && !prover_.holds_given(both(part.bounds, p.inside), box)) continue;
+        part.equation = &e;
+        part.entire = whole;
+        part.starts = begin;
+        part.bounds = both(part.bounds, box);
         break;
     }
-    if (!equation) {
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false,
-               parts == 0 ? "`computes` has no equation for " + name
-                          : "the store is not shown to stay inside a range for which `computes` has an equation",
-               {});
-        return;
-    }
-    std::vector<Poly> index = p.index;
-    if (!ints_.promises.empty()) {  // where it is stored, a scattered row's place is an element of the index tensor
-        prover_.push();
-        prover_.assume(p.inside);
-        for (Poly& i : index) i = values_.simplified(i);
-        prover_.pop();
-    }
-    // Only the bounds of the tensor, of the part, or of the group that is written may mask a store: anything else leaves elements out.
-    std::string partial;
-    std::optional<Store::End> end;
-    bool conditional = false;
-    std::vector<Condition> alternative;
-    {
-        const auto group = atomic || !entire ? std::nullopt : grouped(tensor, index);
-        if (entire && !atomic) {
-            bounds = Condition{};
-            for (std::size_t d = 0; d < p.index.size(); ++d) {
-                const auto before = before_permutation(tensor, d, index[d]);
-                const Poly extent = poly(k_.tensors[at(tensor)].dims[d], empty);
-                if (before) bounds = both(bounds, both(less(*before, extent), at_least(*before, Poly(0))));
-                else if (group && group->dim == d)
-                    bounds = both(bounds, both(at_least(p.index[d], Poly::of(group->start)), less(p.index[d], group->end)));
-                else bounds = both(bounds, both(less(p.index[d], extent), at_least(p.index[d], Poly(0))));
-            }
-        }
-        if (!prover_.holds_given(bounds, p.inside)) {
-            partial = "a mask leaves elements out: " + ints_.text(p.inside);
-            if (entire && !atomic && !group && p.limits.size() == 1) {
-                const auto& [dim, place] = *p.limits.begin();
-                if (prover_.holds_given(both(bounds, less(p.index[dim], place)), p.inside)) end = Store::End{dim, place};
-            }
-        }
-        if (group && !prover_.holds_given(p.inside, bounds)) {
-            partial = "it may touch rows of a neighbouring group: could not show " + ints_.text(bounds) + " where it stores";
-        }
-        // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
-        const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) {
-                              return prover_.holds_given(behind_->entered, c.condition);
-                          });
-        conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
-        if (conditional && behind_) alternative = not_implied_by(bounds);
-        else if (conditional && !group) partial = "the store is under a condition";
-        if (conditional_ > 0 && group && !behind_) {
-            Condition any = less(Poly::of(group->start), group->end);  // of a group, whatever its size, and of columns that exist
-            for (std::size_t d = 0; d < p.index.size(); ++d) {
-                if (d != group->dim) any = both(any, less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
-            }
-            alternative = not_implied_by(any);
+    return part;
+}
+
+// Only the bounds of the tensor, of the part, or of the group that is written may mask a store: anything else leaves elements out.
+void Flow::mask_store(Store& store, const Place& p, const StoredPart& part) {
+    State empty;
+    const bool whole = part.entire && !store.atomic;
+    Condition bounds = part.bounds;
+    const auto group = whole ? grouped(store.tensor, store.index) : std::nullopt;
+    if (whole) {
+        bounds = Condition{};
+        for (std::size_t d = 0; d < p.index.size(); ++d) {
+            const auto before = before_permutation(store.tensor, d, store.index[d]);
+            const Poly extent = poly(k_.tensors[at(store.tensor)].dims[d], empty);
+            if (before) bounds = both(bounds, both(less(*before, extent), at_least(*before, Poly(0))));
+            else if (group && group->dim == d)
+                bounds = both(bounds, both(at_least(p.index[d], Poly::of(group->start)), less(p.index[d], group->end)));
+            else bounds = both(bounds, both(less(p.index[d], extent), at_least(p.index[d], Poly(0))));
         }
     }
+    if (!prover_.holds_given(bounds, p.inside)) {
+        store.partial = "a mask leaves elements out: " + ints_.text(p.inside);
+        if (whole && !group && p.limits.size() == 1) {
+            const auto& [dim, place] = *p.limits.begin();
+            if (prover_.holds_given(both(bounds, less(p.index[dim], place)), p.inside)) store.end = Store::End{dim, place};
+        }
+    }
+    if (group && !prover_.holds_given(p.inside, bounds)) {
+        store.partial = "it may touch rows of a neighbouring group: could not show " + ints_.text(bounds) + " where it stores";
+    }
+    // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
+    const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) {
+                          return prover_.holds_given(behind_->entered, c.condition);
+                      });
+    store.conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
+    if (store.conditional && behind_) store.alternative = not_implied_by(bounds);
+    else if (store.conditional && !group) store.partial = "the store is under a condition";
+    if (conditional_ > 0 && group && !behind_) {
+        Condition any = less(Poly::of(group->start), group->end);  // of a group, whatever its size, and of columns that exist
+        for (std::size_t d = 0; d < p.index.size(); ++d) {
+            if (d != group->dim) any = both(any, less(p.index[d], poly(k_.tensors[at(store.tensor)].dims[d], empty)));
+        }
+        store.alternative = not_implied_by(any);
+    }
+}
+
+// Is what is stored what `computes` says? Atomic adds are judged together, in finish_outputs.
+void Flow::judge_stored(const Store& store, const Place& p, Value value) {
+    State empty;
     prover_.push();
     prover_.assume(p.inside);
     for (std::size_t d = 0; d < p.index.size(); ++d) {
-        prover_.assume(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
+        prover_.assume(less(p.index[d], poly(k_.tensors[at(store.tensor)].dims[d], empty)));
         prover_.assume(at_least(p.index[d], Poly(0)));
     }
     std::map<int, Poly> bound;
-    for (std::size_t d = 0; d < index.size(); ++d) index[d] = index[d] - starts[d];
-    for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = index[d];
+    for (std::size_t d = 0; d < store.equation->output_vars.size(); ++d) bound[store.equation->output_vars[d]] = store.index[d];
     const Integers::Leaf sizes = leaf(empty);
-    const target::DType type = k_.tensors[at(tensor)].dtype;
-    const Value want = values_.simplified(values_.from(equation->value, sizes, bound, type));
+    const target::DType type = k_.tensors[at(store.tensor)].dtype;
+    const Value want = values_.simplified(values_.from(store.equation->value, sizes, bound, type));
     const Value got = values_.simplified(target::info(type).is_float ? value : values_.wrapped(type, value));
-    if (!atomic) {  // atomic adds are judged together, in finish_outputs
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt,
+    if (!store.atomic) {
+        oblige("output value", "TW1001", tensor_name(store.tensor) + " is what `computes` says", *store.stmt,
                agree(want, got, p.inside, 5) && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got),
                [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });
     }
     prover_.pop();
-    for (const Digit& d : digits_) coordinates.push_back(d);
-    Store::When when = Store::When::now;
-    std::vector<Condition> facts = prover_.facts();
+}
+
+// A store of what the iteration before left is told as that iteration itself would see it; what is known of the present iteration is not
+// known of that one.
+void Flow::tell_as_left(Store& store) {
     auto mentions_any = [&](const auto& x, const std::map<Atom, Poly>& names) {
         return std::any_of(names.begin(), names.end(), [&](const auto& n) { return ints_.mentions(x, n.first); });
     };
-    if (behind_ && std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->back); })) {
-        when = behind_->inside ? Store::When::next_iteration : Store::When::after_loop;
-        if (std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->renamed); }))
-            partial = "its place depends on two iterations";
-        // As the iteration itself would see it; what is known of the present iteration is not known of that one.
-        for (Poly& x : index) x = ints_.replace(x, behind_->back);
-        std::erase_if(facts, [&](const Condition& c) { return mentions_any(c, behind_->renamed); });
-        for (Condition& c : facts) c = ints_.replace(c, behind_->back);
-        if (when == Store::When::after_loop) coordinates.push_back(behind_->digit);
+    auto in_index = [&](const std::map<Atom, Poly>& names) {
+        return std::any_of(store.index.begin(), store.index.end(), [&](const Poly& x) { return mentions_any(x, names); });
+    };
+    if (!in_index(behind_->back)) return;
+    store.when = behind_->inside ? Store::When::next_iteration : Store::When::after_loop;
+    if (in_index(behind_->renamed)) store.partial = "its place depends on two iterations";
+    for (Poly& x : store.index) x = ints_.replace(x, behind_->back);
+    std::erase_if(store.facts, [&](const Condition& c) { return mentions_any(c, behind_->renamed); });
+    for (Condition& c : store.facts) c = ints_.replace(c, behind_->back);
+    if (store.when == Store::When::after_loop) store.digits.push_back(behind_->digit);
+}
+
+void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
+    if (!recording_) return;
+    const StoredPart part = stored_part(tensor, p);
+    if (!part.equation) {
+        const std::string name = tensor_name(tensor);
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false,
+               part.any ? "the store is not shown to stay inside a range for which `computes` has an equation"
+                        : "`computes` has no equation for " + name,
+               {});
+        return;
     }
+    Store made{&stmt, tensor, p.index, std::move(coordinates), atomic};
+    made.equation = part.equation;
+    if (!ints_.promises.empty()) {  // where it is stored, a scattered row's place is an element of the index tensor
+        prover_.push();
+        prover_.assume(p.inside);
+        for (Poly& i : made.index) i = values_.simplified(i);
+        prover_.pop();
+    }
+    mask_store(made, p, part);
+    for (std::size_t d = 0; d < made.index.size(); ++d) made.index[d] = made.index[d] - part.starts[d];
+    judge_stored(made, p, value);
+    for (const Digit& d : digits_) made.digits.push_back(d);
+    made.facts = prover_.facts();
+    if (behind_) tell_as_left(made);
     // Of what the iteration before left, the branches of this one may each store the same; any other store here is under its condition
     // alone.
-    if (conditional && behind_ && when != Store::When::next_iteration) partial = "the store is under a condition";
+    if (made.conditional && behind_ && made.when != Store::When::next_iteration) made.partial = "the store is under a condition";
     // Outside its tile loop, every block of a persistent kernel stores.
-    if (when == Store::When::now && k_.persistent &&
+    if (made.when == Store::When::now && k_.persistent &&
         std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; }))
-        coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
-    Value added = -1;
+        made.digits.push_back({block_[0], Poly::of(grid_[0]), false});
     if (atomic) {
-        Condition when = p.inside;
-        for (const PathStep& c : path_) when = both(when, c.condition);
-        added = values_.where(when, value, values_.number(0));
+        Condition adds = p.inside;
+        for (const PathStep& c : path_) adds = both(adds, c.condition);
+        made.added = values_.where(adds, value, values_.number(0));
     }
-    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, conditional,
-                       std::move(alternative), when, added, equation, conditional || behind_ ? std::nullopt : std::move(end)});
+    if (made.conditional || behind_) made.end.reset();
+    stores_.push_back(std::move(made));
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {

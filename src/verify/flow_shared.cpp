@@ -128,13 +128,7 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
 }
 
 Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
-    struct Found {
-        const Dependence* dependence;
-        Condition covered;  // the elements of the view that this write has put there
-        Condition when;     // the iterations and instances of the reader that find it
-        Value tag;
-    };
-    std::vector<Found> found;
+    std::vector<FoundWrite> found;
     std::vector<Poly> origin;
     // A slot that is not followed may be any: with a name of its own it is compared with none.
     for (const ir::Expr& e : v.origin) origin.push_back(order_only_.mentioned(e) ? Poly::of(ints_.fresh("slot")) : poly(e, s));
@@ -165,72 +159,86 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         }
         if (!d.exact) return values_.unknown("the iteration that wrote it has no affine relation to the one that reads it");
         if (!w.faithful) return values_.unknown(w.why);
-        // The writer's loop variables in terms of the reader's.
         std::map<Atom, Poly> with;
-        for (const auto& [var, value] : d.writer_vars) {
-            Poly p = poly(value, s);
-            const bool shifted =
-                !p.constant() && std::any_of(p.terms.begin(), p.terms.end(), [](const auto& term) { return term.first.empty(); });
-            if (var >= 0 && persistent_.count(var) && shifted) {  // the runs have one block: -1 is the iteration before, wherever that is
-                if (!behind_ || !behind_->inside || !(p == Poly::of(behind_->variable) - Poly(1)))
-                    return values_.unknown("written in an earlier iteration of a persistent loop");
-                p = Poly::of(behind_->previous);
-            }
-            if (var < 0) with[rank_] = p;
-            else if (k_.vars[at(var)].kind == ir::Variable::Kind::instance)
-                with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
-            else with[var_atom(var)] = p;
-        }
-        if (cluster_size() > 1 && clustered_axis_ < 0) {
-            auto rank = with.find(rank_);
-            if (rank == with.end() || !(rank->second == Poly::of(rank_)))
-                return values_.unknown("written by another block of a cluster along two axes");
-        }
-        for (const auto& [var, distance] : d.from_end) {
-            if (!persistent_.count(var)) continue;
-            if (!behind_ || behind_->inside || distance != 1)
-                return values_.unknown("written in an earlier iteration of a persistent loop");
-            with[var_atom(var)] = Poly::of(behind_->previous);
-        }
-        // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
-        match_tiles(d, with, s);
-        for (const auto& [var, distance] : d.from_end) {
-            if (persistent_.count(var)) continue;
-            const auto end = w.loop_ends.find(var);
-            if (end == w.loop_ends.end()) return values_.unknown("where the writer's loop ends is not known");
-            with[var_atom(var)] = ints_.replace(end->second, with) - Poly(distance);
-        }
-        std::vector<Poly> base;
-        for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
-        // Coordinates inside the written view.
-        std::map<Atom, Poly> place = with;
-        Condition covered, when;
-        for (std::size_t i = 0; i < w.dims.size(); ++i) {
-            const std::size_t dim = at(w.dims[i]);
-            const Poly where = values_.simplified((*element)[dim] - base[dim]);
-            place[coordinate(static_cast<int>(i), w.extents[i])] = where;
-            const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
-            if (!prover_.holds(in)) covered = both(covered, in);
-        }
-        for (std::size_t dim = 0; dim < element->size();
-             ++dim) {  // fixed dimensions: ring slots agree because the run saw it; instances are compared
-            if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
-            const Poly difference = (*element)[dim] - base[dim];
-            std::vector<Atom> atoms;
-            ints_.collect(difference, atoms);
-            const bool bounded =
-                std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
-            if (bounded) when = both(when, equals(difference, Poly(0)));
-        }
-        for (const auto& [var, value] : d.only_when) {
-            const Poly here = poly(var < 0 ? ir::cluster_rank() : ir::var_expr(var), s);
-            if (here.constant()) continue;
-            when = both(when, equals(here, Poly(value)));
-        }
-        if (covered.is_no() || when.is_no()) continue;
-        found.push_back({&d, covered, when, values_.replace(w.value, place)});
+        if (const auto unfollowed = writer_variables(d, w, s, with)) return *unfollowed;
+        if (auto write = found_write(d, w, s, *element, with)) found.push_back(std::move(*write));
     }
     if (found.empty()) return values_.unknown(missing);
+    return joined_writes(std::move(found), k_.buffers[at(v.buffer)].name);
+}
+
+// The writer's loop variables in terms of the reader's; or, where they cannot be, what is read.
+std::optional<Value> Flow::writer_variables(const Dependence& d, const SharedWrite& w, const State& s, std::map<Atom, Poly>& with) {
+    for (const auto& [var, value] : d.writer_vars) {
+        Poly p = poly(value, s);
+        const bool shifted =
+            !p.constant() && std::any_of(p.terms.begin(), p.terms.end(), [](const auto& term) { return term.first.empty(); });
+        if (var >= 0 && persistent_.count(var) && shifted) {  // the runs have one block: -1 is the iteration before, wherever that is
+            if (!behind_ || !behind_->inside || !(p == Poly::of(behind_->variable) - Poly(1)))
+                return values_.unknown("written in an earlier iteration of a persistent loop");
+            p = Poly::of(behind_->previous);
+        }
+        if (var < 0) with[rank_] = p;
+        else if (k_.vars[at(var)].kind == ir::Variable::Kind::instance)
+            with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
+        else with[var_atom(var)] = p;
+    }
+    if (cluster_size() > 1 && clustered_axis_ < 0) {
+        auto rank = with.find(rank_);
+        if (rank == with.end() || !(rank->second == Poly::of(rank_)))
+            return values_.unknown("written by another block of a cluster along two axes");
+    }
+    for (const auto& [var, distance] : d.from_end) {
+        if (!persistent_.count(var)) continue;
+        if (!behind_ || behind_->inside || distance != 1) return values_.unknown("written in an earlier iteration of a persistent loop");
+        with[var_atom(var)] = Poly::of(behind_->previous);
+    }
+    // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
+    match_tiles(d, with, s);
+    for (const auto& [var, distance] : d.from_end) {
+        if (persistent_.count(var)) continue;
+        const auto end = w.loop_ends.find(var);
+        if (end == w.loop_ends.end()) return values_.unknown("where the writer's loop ends is not known");
+        with[var_atom(var)] = ints_.replace(end->second, with) - Poly(distance);
+    }
+    return std::nullopt;
+}
+
+// What a write put at an element of its buffer, and where and when it did; nothing where it never does.
+std::optional<Flow::FoundWrite> Flow::found_write(const Dependence& d, const SharedWrite& w, const State& s,
+                                                  const std::vector<Poly>& element, const std::map<Atom, Poly>& with) {
+    std::vector<Poly> base;
+    for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
+    // Coordinates inside the written view.
+    std::map<Atom, Poly> place = with;
+    Condition covered, when;
+    for (std::size_t i = 0; i < w.dims.size(); ++i) {
+        const std::size_t dim = at(w.dims[i]);
+        const Poly where = values_.simplified(element[dim] - base[dim]);
+        place[coordinate(static_cast<int>(i), w.extents[i])] = where;
+        const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
+        if (!prover_.holds(in)) covered = both(covered, in);
+    }
+    // Fixed dimensions: ring slots agree because the run saw it; instances are compared.
+    for (std::size_t dim = 0; dim < element.size(); ++dim) {
+        if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
+        const Poly difference = element[dim] - base[dim];
+        std::vector<Atom> atoms;
+        ints_.collect(difference, atoms);
+        const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
+        if (bounded) when = both(when, equals(difference, Poly(0)));
+    }
+    for (const auto& [var, value] : d.only_when) {
+        const Poly here = poly(var < 0 ? ir::cluster_rank() : ir::var_expr(var), s);
+        if (here.constant()) continue;
+        when = both(when, equals(here, Poly(value)));
+    }
+    if (covered.is_no() || when.is_no()) return std::nullopt;
+    return FoundWrite{&d, covered, when, values_.replace(w.value, place)};
+}
+
+// Two writes of one place where neither is an exception to the other: which came last is not known here.
+Condition Flow::written_twice(const std::vector<FoundWrite>& found) {
     // A write that the runs never saw in the iterations of a peeled one ends where that one holds.
     auto never_seen = [&](const Dependence& general, const Dependence& peeled) {
         return std::any_of(peeled.only_when.begin(), peeled.only_when.end(), [&](const auto& only) {
@@ -238,12 +246,8 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             return values != general.seen.end() && !values->second.count(only.second);
         });
     };
-    // Writers for every iteration and instance come first ("yes" sorts first); peeled iterations and single instances are
-    // exceptions to them and come later. Two writes of one place where neither is such an exception: which came last is not
-    // known here, so those elements are unknown.
-    std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.when < b.when; });
-    Condition twice, somewhere;
-    twice.kind = somewhere.kind = Condition::Kind::no;
+    Condition twice;
+    twice.kind = Condition::Kind::no;
     for (std::size_t i = 0; i < found.size(); ++i) {
         for (std::size_t j = 0; j < i; ++j) {
             if (found[i].tag == found[j].tag) continue;
@@ -252,6 +256,16 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             if (!prover_.holds(negated(clash))) twice = either(twice, clash);
         }
     }
+    return twice;
+}
+
+// Writers for every iteration and instance come first ("yes" sorts first); peeled iterations and single instances are exceptions to them
+// and come later. Elements that are written twice are unknown.
+Value Flow::joined_writes(std::vector<FoundWrite> found, const std::string& buffer) {
+    std::stable_sort(found.begin(), found.end(), [](const FoundWrite& a, const FoundWrite& b) { return a.when < b.when; });
+    const Condition twice = written_twice(found);
+    Condition somewhere;
+    somewhere.kind = Condition::Kind::no;
     Value result = -1;
     for (std::size_t i = 0; i < found.size();) {
         const Condition when = found[i].when;
@@ -268,9 +282,8 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
     }
     if (!prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
     if (!twice.is_no())
-        result = values_.where(
-            twice, values_.unknown("two writes of `" + k_.buffers[at(v.buffer)].name + "` reach it, and which is the last is not known"),
-            result);
+        result =
+            values_.where(twice, values_.unknown("two writes of `" + buffer + "` reach it, and which is the last is not known"), result);
     return result;
 }
 
@@ -291,25 +304,25 @@ std::optional<std::vector<Poly>> Flow::same_bytes(int from, const std::vector<Po
         }
     }
     place = values_.simplified(place);
-    struct Digit {
+    struct ByteDigit {
         std::size_t dim, level;
         int extent, stride;
     };
-    std::vector<Digit> digits;
+    std::vector<ByteDigit> digits;
     for (std::size_t d = 0; d < y.dims.size(); ++d) {
         for (std::size_t i = 0; i < y.dims[d].extents.size(); ++i) {
             if (y.dims[d].extents[i] > 1) digits.push_back({d, i, y.dims[d].extents[i], y.dims[d].strides[i]});
         }
     }
-    std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride < b.stride; });
+    std::sort(digits.begin(), digits.end(), [](const ByteDigit& a, const ByteDigit& b) { return a.stride < b.stride; });
     int expected = 1;
-    for (const Digit& d : digits) {
+    for (const ByteDigit& d : digits) {
         if (d.stride != expected) return std::nullopt;
         expected *= d.extent;
     }
     std::vector<Poly> result(y.dims.size(), Poly(0));
     for (std::size_t i = 0; i < digits.size(); ++i) {
-        const Digit& d = digits[i];
+        const ByteDigit& d = digits[i];
         const Poly above = ints_.quotient(place, Poly(d.stride));
         const Poly digit = i + 1 == digits.size() ? above : ints_.remainder(above, Poly(d.extent));
         int below = 1;

@@ -219,199 +219,257 @@ void collect_reached(const ir::Region& region, const emulate::CoverageMap& cover
     }
 }
 
+// Lemmas, axioms and promises that every assertion about order rests on.
+std::vector<std::string> assumed_for_order(const ir::Kernel& k, const Cutoff& cut, int instances) {
+    std::vector<std::string> used = {"lemma: order of events is schedule-independent",
+                                     "lemma: periodic cut-off (" + std::to_string(instances) + " instances)"};
+    if (!cut.steering_tensors.empty()) {
+        for (const std::string& text : ir::promises(k.tensors, ir::names_of(k))) used.push_back("precondition: " + text);
+    }
+    if (!k.teams.empty())
+        used.push_back(
+            "lemma: messages that every block sends and receives in the order of their numbers arrive, and find their slots free");
+    bool has_wgmma = false;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) { has_wgmma |= std::holds_alternative<ir::Wgmma>(s.op); });
+    if (has_wgmma) used.push_back("axiom: a wgmma that is complete for one warp of its warpgroup is complete for all four");
+    return used;
+}
+
+// The instances that decide the order of events, run one after the other.
+class OrderRuns {
+public:
+    explicit OrderRuns(const ir::Kernel& k) : k_(k), signature_(k), cut_(cutoff(k)) {}
+    OrderResult check();
+
+private:
+    using Forced = std::vector<std::pair<Expr, bool>>;
+    void run_instances();
+    void run_forced();
+    void run_all(const std::vector<Instance>& instances, const Forced& forced);
+    void run_irregular(const Forced& forced);
+    void run_one(const Instance& instance, int contents, const Forced& forced, bool any_trips = false);
+    bool can_be_launched(const Instance& instance, const std::vector<emulate::TensorData>& tensors);
+    emulate::Options options_for(const Instance& instance, const Forced& forced, bool any_trips);
+    emulate::Outcome outcome_of(const Instance& instance, std::vector<emulate::TensorData>& tensors, emulate::Options& options);
+    Obligation obligation(emulate::FaultKind kind) const;
+    bool undecided() const { return result_.faults.empty() && obstacle().empty(); }
+    const std::string& obstacle() const { return cut_.obstacle; }
+    void hindered_by(const std::string& why) {
+        if (cut_.obstacle.empty()) cut_.obstacle = why;
+    }
+    void forget_runs() {
+        ran_.clear();
+        done_.clear();
+    }
+
+    const double start_ = processor_milliseconds();
+    const ir::Kernel& k_;
+    const ClusterSignature signature_;
+    Cutoff cut_;
+    OrderResult result_;
+    SampleSet samples_;
+    emulate::CoverageMap coverage_;
+    decltype(emulate::make_skeleton_cache()) cache_ = emulate::make_skeleton_cache();
+    // Lanes are told apart only where the proof needs it: few kernels let a lane read without a barrier what it wrote itself.
+    bool whole_warps_ = true;
+    std::set<std::vector<std::int64_t>> ran_;                         // signatures of clusters, with the conditions forced as they are now
+    std::set<std::tuple<std::vector<std::int64_t>, int, int>> done_;  // whole instances, likewise: sizes, resident blocks, contents
+    const bool trace_ = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;  // says what each instance costs
+    std::int64_t steps_ = 0;
+    bool out_of_step_ = false;
+    std::set<const ir::Stmt*> reached_;  // by launches themselves, before conditions are forced
+};
+
+bool OrderRuns::can_be_launched(const Instance& instance, const std::vector<emulate::TensorData>& tensors) {
+    for (const ir::Tensor& t : k_.tensors) {
+        const auto none = emulate::without_memory(t, instance.sizes);
+        if (!none || target::info(t.dtype).is_float) continue;
+        hindered_by(*none);
+        return false;
+    }
+    if (cut_.steering_tensors.empty()) return true;
+    // Rows but no group, or no row: no launch has these sizes, and none is cut down to them, since what is left out leaves a loop
+    // its first iterations. Other sizes whose promises no contents keep may stand for larger ones that a launch has.
+    if (auto broken = emulate::broken_promise(k_, instance.sizes, tensors)) {
+        const bool empty = std::count(instance.sizes.begin(), instance.sizes.end(), 0) > 0;
+        if (!empty) hindered_by("no contents keep what is promised at " + instance.text + ": " + *broken);
+        return false;
+    }
+    return true;
+}
+
+emulate::Options OrderRuns::options_for(const Instance& instance, const Forced& forced, bool any_trips) {
+    emulate::Options options;
+    options.values = false;
+    options.cache = cache_;
+    options.resident_blocks = instance.resident_blocks;
+    options.fault_limit = 1;
+    options.step_limit = 20'000'000;
+    options.schedule.lazy = true;
+    options.one_cluster = cut_.one_block;
+    options.forced = forced;
+    options.in_step = cut_.in_step;
+    if (any_trips) {
+        options.trips = [this](const ir::For& loop, std::int64_t round) -> std::optional<std::int64_t> {
+            if (cut_.in_step.count(&loop)) return static_cast<std::int64_t>(cut_.any_trips.size());
+            if (!cut_.irregular.count(&loop)) return std::nullopt;
+            return cut_.any_trips[static_cast<std::size_t>(round) % cut_.any_trips.size()];
+        };
+    }
+    options.whole_warps = whole_warps_;
+    return options;
+}
+
+emulate::Outcome OrderRuns::outcome_of(const Instance& instance, std::vector<emulate::TensorData>& tensors, emulate::Options& options) {
+    const std::vector<double> scalars(k_.scalars.size(), 1.0);
+    emulate::Outcome outcome = emulate::run(k_, instance.sizes, scalars, tensors, options);
+    if (whole_warps_ && !outcome.clean()) {
+        options.whole_warps = whole_warps_ = false;
+        options.cache = cache_ = emulate::make_skeleton_cache();
+        options.wanted = nullptr;  // the clusters before the one that failed are alike for both kinds of run, and some of them ran now
+        outcome = emulate::run(k_, instance.sizes, scalars, tensors, options);
+    }
+    return outcome;
+}
+
+// One run; what it finds goes to the result, the samples and the coverage.
+void OrderRuns::run_one(const Instance& instance, int contents, const Forced& forced, bool any_trips) {
+    if (steps_ > most_steps) return hindered_by("the instances that decide the order of events take too long to run");
+    if (!any_trips && !done_.emplace(instance.sizes, instance.resident_blocks, contents).second) return;
+    std::vector<emulate::TensorData> tensors = emulate::index_contents(k_, instance.sizes, static_cast<emulate::Spread>(contents), 1);
+    if (!can_be_launched(instance, tensors)) return;
+    emulate::Options options = options_for(instance, forced, any_trips);
+    bool any_cluster = !signature_.known();
+    if (signature_.known() && !any_trips) {
+        options.wanted = [&](const auto& blocks, const auto& grid) {
+            const bool fresh = ran_.insert(signature_.of(instance.sizes, blocks, grid)).second;
+            any_cluster |= fresh;
+            return fresh;
+        };
+    }
+    const double began = processor_milliseconds();
+    emulate::Outcome outcome = outcome_of(instance, tensors, options);
+    steps_ += outcome.steps;
+    out_of_step_ |= outcome.out_of_step;
+    if (trace_)
+        std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
+    result_.instances += any_cluster;
+    for (emulate::DependenceSample& s : outcome.dependences) samples_.insert(std::move(s));
+    for (const auto& [stmt, c] : outcome.coverage) coverage_[stmt].join(c);
+    if (outcome.clean()) return;
+    result_.faults = std::move(outcome.faults);
+    result_.failing = instance;
+}
+
+// Contents of index tensors matter only where they steer. Every kind is run with some instances, two of them with each; what the
+// lemma needs of trip counts and conditions is seen in the runs (coverage_gap), not taken from their number.
+void OrderRuns::run_all(const std::vector<Instance>& instances, const Forced& forced) {
+    for (std::size_t i = 0; i < instances.size() && result_.faults.empty(); ++i) {
+        if (instances[i].contents) {
+            run_one(instances[i], static_cast<int>(*instances[i].contents), forced);
+            continue;
+        }
+        const int first = static_cast<int>(i) % emulate::spreads, second = (first + 2) % emulate::spreads;
+        run_one(instances[i], cut_.steering_tensors.empty() ? 0 : first, forced);
+        if (!cut_.steering_tensors.empty() && result_.faults.empty()) run_one(instances[i], second, forced);
+    }
+}
+
+void OrderRuns::run_irregular(const Forced& forced) {
+    if (cut_.any_trips_in && undecided()) run_one(*cut_.any_trips_in, 0, forced, true);
+}
+
+void OrderRuns::run_instances() {
+    run_all(cut_.instances, {});
+    run_irregular({});
+    if (out_of_step_ && result_.faults.empty()) {  // every trip count for itself; this cut-off knows of no counts that are anything
+        cut_ = cutoff(k_, false);
+        forget_runs();
+        run_all(cut_.instances, {});
+    }
+    for (int round = 1; round <= 3 && undecided() && coverage_gap(k_, cut_, coverage_).kind == CoverageGap::Kind::loop; ++round)
+        run_all(longer_instances(k_, round), {});
+}
+
+// Both ways of the conditions that no run took both ways.
+void OrderRuns::run_forced() {
+    force_untried(k_, coverage_, cut_);
+    if (cut_.forced.size() > 3) hindered_by("more than three conditions on sizes and block indices");
+    const unsigned combinations = cut_.forced.empty() || !obstacle().empty() ? 0 : 1u << cut_.forced.size();
+    for (unsigned c = 0; c < combinations; ++c) {
+        Forced forced;
+        for (std::size_t i = 0; i < cut_.forced.size(); ++i) forced.emplace_back(cut_.forced[i], (c >> i & 1) != 0);
+        forget_runs();
+        run_all(cut_.instances, forced);
+        run_irregular(forced);
+    }
+    if (undecided()) cut_.obstacle = coverage_gap(k_, cut_, coverage_).text;
+}
+
+Obligation OrderRuns::obligation(emulate::FaultKind kind) const {
+    Obligation o;
+    o.kind = obligation_of(kind);
+    o.code = code_of(kind);
+    o.text = std::string(o.kind) + " (shared memory and registers), all sizes";
+    o.loc = k_.loc;
+    o.prover = "happens-before";
+    o.used = assumed_for_order(k_, cut_, result_.instances);
+    o.status = Status::proved;
+    if (!obstacle().empty()) {
+        o.status = Status::not_proved;
+        o.reason = "the periodic cut-off lemma does not apply: " + obstacle();
+    }
+    if (!result_.faults.empty()) {
+        const emulate::Fault& f = result_.faults.front();
+        const bool mine = o.code == code_of(f.kind);
+        o.status = Status::not_proved;
+        o.reason = mine ? f.message + " (" + result_.failing.text + ")"
+                        : "not examined further: " + std::string(obligation_of(f.kind)) + " fails first";
+        if (mine) o.loc = f.loc;
+    }
+    // What it speaks of: nothing in the text (then there is nothing to show), or nothing that any launch reached.
+    const ir::Stmt* subject = nullptr;
+    bool met = false;
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        if (!concerns(kind, s)) return;
+        if (!subject) subject = &s;
+        met = met || reached_.count(&s);
+    });
+    if (o.status == Status::proved && !subject) {
+        o.prover = "syntax";
+        o.text = std::string(o.kind) + ": the kernel has no statement that could break it";
+    } else if (o.status == Status::proved && !met) {
+        o.status = Status::vacuous;
+        o.loc = subject->loc;
+        o.reason = "none of the " + std::to_string(result_.instances) +
+                   " instances reaches a statement that it speaks of (the first is at line " + ir::line_text(subject->loc) +
+                   "): the conditions around it never hold";
+    }
+    return o;
+}
+
+OrderResult OrderRuns::check() {
+    run_instances();
+    // An assertion about what only forced conditions reach says nothing.
+    collect_reached(k_.body, coverage_, reached_);
+    if (undecided()) run_forced();
+    result_.dependences = fit(k_, samples_);
+    static constexpr emulate::FaultKind kinds[] = {
+        emulate::FaultKind::race,          emulate::FaultKind::deadlock,      emulate::FaultKind::proxy,   emulate::FaultKind::in_flight,
+        emulate::FaultKind::uninitialised, emulate::FaultKind::out_of_bounds, emulate::FaultKind::barrier, emulate::FaultKind::divergence};
+    const double elapsed = processor_milliseconds() - start_;
+    for (emulate::FaultKind kind : kinds) {
+        result_.obligations.push_back(obligation(kind));
+        result_.obligations.back().milliseconds = elapsed / std::size(kinds);
+    }
+    return std::move(result_);
+}
+
 }  // namespace
 
 OrderResult check_order(const ir::Kernel& k) {
     const std::uint64_t overflows = coefficient_overflows();
-    OrderResult result;
-    const double start = processor_milliseconds();
-    Cutoff cut = cutoff(k);
-    std::string& obstacle = cut.obstacle;
-    SampleSet samples;
-    emulate::CoverageMap coverage;
-    auto cache = emulate::make_skeleton_cache();
-    // Lanes are told apart only where the proof needs it: few kernels let a lane read without a barrier what it wrote itself.
-    bool whole_warps = true;
-    const ClusterSignature signature(k);
-    std::set<std::vector<std::int64_t>> ran;                         // signatures of clusters, with the conditions forced as they are now
-    std::set<std::tuple<std::vector<std::int64_t>, int, int>> done;  // whole instances, likewise: sizes, resident blocks, contents
-    // One run; what it finds goes to `result`, `samples` and `coverage`.
-    const bool trace = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;  // says what each instance costs
-    std::int64_t steps = 0;
-    bool out_of_step = false;
-    auto run_one = [&](const Instance& instance, int contents, const std::vector<std::pair<Expr, bool>>& forced, bool any_trips = false) {
-        if (steps > most_steps) {
-            if (obstacle.empty()) obstacle = "the instances that decide the order of events take too long to run";
-            return;
-        }
-        if (!any_trips && !done.emplace(instance.sizes, instance.resident_blocks, contents).second) return;
-        std::vector<emulate::TensorData> tensors = emulate::index_contents(k, instance.sizes, static_cast<emulate::Spread>(contents), 1);
-        for (const ir::Tensor& t : k.tensors) {
-            const auto none = emulate::without_memory(t, instance.sizes);
-            if (!none || target::info(t.dtype).is_float) continue;
-            if (obstacle.empty()) obstacle = *none;
-            return;
-        }
-        if (!cut.steering_tensors.empty()) {
-            // Rows but no group, or no row: no launch has these sizes, and none is cut down to them, since what is left out leaves a loop
-            // its first iterations. Other sizes whose promises no contents keep may stand for larger ones that a launch has.
-            if (auto broken = emulate::broken_promise(k, instance.sizes, tensors)) {
-                const bool empty = std::count(instance.sizes.begin(), instance.sizes.end(), 0) > 0;
-                if (!empty && obstacle.empty()) obstacle = "no contents keep what is promised at " + instance.text + ": " + *broken;
-                return;
-            }
-        }
-        emulate::Options options;
-        options.values = false;
-        options.cache = cache;
-        options.resident_blocks = instance.resident_blocks;
-        options.fault_limit = 1;
-        options.step_limit = 20'000'000;
-        options.schedule.lazy = true;
-        options.one_cluster = cut.one_block;
-        options.forced = forced;
-        options.in_step = cut.in_step;
-        if (any_trips) {
-            options.trips = [&](const ir::For& loop, std::int64_t round) -> std::optional<std::int64_t> {
-                if (cut.in_step.count(&loop)) return static_cast<std::int64_t>(cut.any_trips.size());
-                if (!cut.irregular.count(&loop)) return std::nullopt;
-                return cut.any_trips[static_cast<std::size_t>(round) % cut.any_trips.size()];
-            };
-        }
-        bool any_cluster = !signature.known();
-        if (signature.known() && !any_trips) {
-            options.wanted = [&](const auto& blocks, const auto& grid) {
-                const bool fresh = ran.insert(signature.of(instance.sizes, blocks, grid)).second;
-                any_cluster |= fresh;
-                return fresh;
-            };
-        }
-        const std::vector<double> scalars(k.scalars.size(), 1.0);
-        const double began = processor_milliseconds();
-        options.whole_warps = whole_warps;
-        emulate::Outcome outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
-        if (whole_warps && !outcome.clean()) {
-            options.whole_warps = whole_warps = false;
-            options.cache = cache = emulate::make_skeleton_cache();
-            options.wanted = nullptr;  // the clusters before the one that failed are alike for both kinds of run, and some of them ran now
-            outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
-        }
-        steps += outcome.steps;
-        out_of_step |= outcome.out_of_step;
-        if (trace)
-            std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
-        result.instances += any_cluster;
-        for (emulate::DependenceSample& s : outcome.dependences) samples.insert(std::move(s));
-        for (const auto& [stmt, c] : outcome.coverage) coverage[stmt].join(c);
-        if (outcome.clean()) return;
-        result.faults = std::move(outcome.faults);
-        result.failing = instance;
-    };
-    // Contents of index tensors matter only where they steer. Every kind is run with some instances, two of them with each; what the
-    // lemma needs of trip counts and conditions is seen in the runs (coverage_gap), not taken from their number.
-    auto run_all = [&](const std::vector<Instance>& instances, const std::vector<std::pair<Expr, bool>>& forced) {
-        for (std::size_t i = 0; i < instances.size() && result.faults.empty(); ++i) {
-            if (instances[i].contents) {
-                run_one(instances[i], static_cast<int>(*instances[i].contents), forced);
-                continue;
-            }
-            const int first = static_cast<int>(i) % emulate::spreads, second = (first + 2) % emulate::spreads;
-            run_one(instances[i], cut.steering_tensors.empty() ? 0 : first, forced);
-            if (!cut.steering_tensors.empty() && result.faults.empty()) run_one(instances[i], second, forced);
-        }
-    };
-    auto irregular_run = [&](const std::vector<std::pair<Expr, bool>>& forced) {
-        if (cut.any_trips_in && result.faults.empty() && obstacle.empty()) run_one(*cut.any_trips_in, 0, forced, true);
-    };
-    run_all(cut.instances, {});
-    irregular_run({});
-    if (out_of_step && result.faults.empty()) {  // every trip count for itself
-        if (!cut.any_trips.empty() && obstacle.empty())
-            obstacle = "the trip count of a loop changes with the loop around it, whose iterations wait for later ones";
-        cut = cutoff(k, false);
-        ran.clear();
-        done.clear();
-        run_all(cut.instances, {});
-    }
-    for (int round = 1;
-         round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).kind == CoverageGap::Kind::loop;
-         ++round) {
-        run_all(longer_instances(k, round), {});
-    }
-    // What launches reach by themselves, before conditions are forced: an assertion about the rest alone says nothing.
-    std::set<const ir::Stmt*> reached;
-    collect_reached(k.body, coverage, reached);
-    if (result.faults.empty() && obstacle.empty()) {
-        force_untried(k, coverage, cut);
-        if (cut.forced.size() > 3) obstacle = "more than three conditions on sizes and block indices";
-        const unsigned combinations = cut.forced.empty() || !obstacle.empty() ? 0 : 1u << cut.forced.size();
-        for (unsigned c = 0; c < combinations; ++c) {
-            std::vector<std::pair<Expr, bool>> forced;
-            for (std::size_t i = 0; i < cut.forced.size(); ++i) forced.emplace_back(cut.forced[i], (c >> i & 1) != 0);
-            ran.clear();
-            done.clear();
-            run_all(cut.instances, forced);
-            irregular_run(forced);
-        }
-        if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage).text;
-    }
-    result.dependences = fit(k, samples);
-    static constexpr emulate::FaultKind kinds[] = {
-        emulate::FaultKind::race,          emulate::FaultKind::deadlock,      emulate::FaultKind::proxy,   emulate::FaultKind::in_flight,
-        emulate::FaultKind::uninitialised, emulate::FaultKind::out_of_bounds, emulate::FaultKind::barrier, emulate::FaultKind::divergence};
-    const double elapsed = processor_milliseconds() - start;
-    bool has_wgmma = false;
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) { has_wgmma |= std::holds_alternative<ir::Wgmma>(s.op); });
-    for (emulate::FaultKind kind : kinds) {
-        Obligation o;
-        o.kind = obligation_of(kind);
-        o.code = code_of(kind);
-        o.text = std::string(o.kind) + " (shared memory and registers), all sizes";
-        o.loc = k.loc;
-        o.prover = "happens-before";
-        o.milliseconds = elapsed / std::size(kinds);
-        o.used = {"lemma: order of events is schedule-independent",
-                  "lemma: periodic cut-off (" + std::to_string(result.instances) + " instances)"};
-        if (!cut.steering_tensors.empty()) {
-            for (const std::string& text : ir::promises(k.tensors, ir::names_of(k))) o.used.push_back("precondition: " + text);
-        }
-        if (!k.teams.empty())
-            o.used.push_back(
-                "lemma: messages that every block sends and receives in the order of their numbers arrive, and find their slots free");
-        if (has_wgmma) o.used.push_back("axiom: a wgmma that is complete for one warp of its warpgroup is complete for all four");
-        o.status = Status::proved;
-        if (!obstacle.empty()) {
-            o.status = Status::not_proved;
-            o.reason = "the periodic cut-off lemma does not apply: " + obstacle;
-        }
-        if (!result.faults.empty()) {
-            const emulate::Fault& f = result.faults.front();
-            const bool mine = o.code == code_of(f.kind);
-            o.status = Status::not_proved;
-            o.reason = mine ? f.message + " (" + result.failing.text + ")"
-                            : "not examined further: " + std::string(obligation_of(f.kind)) + " fails first";
-            if (mine) o.loc = f.loc;
-        }
-        // What it speaks of: nothing in the text (then there is nothing to show), or nothing that any launch reached.
-        const ir::Stmt* subject = nullptr;
-        bool met = false;
-        ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-            if (!concerns(kind, s)) return;
-            if (!subject) subject = &s;
-            met = met || reached.count(&s);
-        });
-        if (o.status == Status::proved && !subject) {
-            o.prover = "syntax";
-            o.text = std::string(o.kind) + ": the kernel has no statement that could break it";
-        } else if (o.status == Status::proved && !met) {
-            o.status = Status::vacuous;
-            o.loc = subject->loc;
-            o.reason = "none of the " + std::to_string(result.instances) +
-                       " instances reaches a statement that it speaks of (the first is at line " + ir::line_text(subject->loc) +
-                       "): the conditions around it never hold";
-        }
-        result.obligations.push_back(std::move(o));
-    }
+    OrderResult result = OrderRuns(k).check();
     distrust_after_overflow(result.obligations, overflows);
     return result;
 }

@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "base/processor_time.h"
+#include "ir/launches.h"
 #include "ir/promise.h"
 #include "verify/residual.h"
 #include "verify/value.h"
@@ -182,13 +183,13 @@ private:
         for (const std::string& text : ir::promises(kernel.tensors, ir::names_of(kernel)))
             used_.insert("precondition: " + text + " (" + kernel.name + ")");
         for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
-        for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
-            if (!kernel.dependent_launch || !kernel.tensors[t].stable) continue;
-            // The launch may begin while others of the program still run: none of them may write what it takes for stable.
-            if (!program_.tensors[at(tensors[t])].stable || written_by_program(tensors[t]))
-                obstacle = kernel.name + " takes `" + program_.tensors[at(tensors[t])].name +
-                           "` for stable, and the program writes it or does not promise that";
-            else used_.insert("precondition: nothing that may still run writes " + program_.tensors[at(tensors[t])].name + " (stable)");
+        // The launch may begin while others of the program still run: none of them may write what it takes for stable.
+        for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+            if (!ir::takes_for_stable(module_.kernels, launch, i)) continue;
+            const ir::Tensor& actual = program_.tensors[at(launch.arguments[i])];
+            if (!actual.stable || written_by_program(launch.arguments[i]))
+                obstacle = kernel.name + " takes `" + actual.name + "` for stable, and the program writes it or does not promise that";
+            else used_.insert("precondition: nothing that may still run writes " + actual.name + " (stable)");
         }
         used_.insert("premise: " + kernel.name + " is proved");
         std::map<int, Contents> after;
@@ -231,14 +232,12 @@ private:
     }
 
     bool written_by_program(int tensor) const {
-        for (const ir::Launch& launch : program_.launches) {
-            const ir::Kernel& kernel = module_.kernels[at(launch.kernel)];
-            for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
-                const auto [kind, number] = kernel.parameters[i];
-                if (kind == 't' && launch.arguments[i] == tensor && kernel.tensors[at(number)].is_output) return true;
+        return std::any_of(program_.launches.begin(), program_.launches.end(), [&](const ir::Launch& launch) {
+            for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+                if (launch.arguments[i] == tensor && ir::writes(module_.kernels, launch, i)) return true;
             }
-        }
-        return false;
+            return false;
+        });
     }
 
     // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.

@@ -105,8 +105,24 @@ bool Prover::decide(const Condition& goal) {
     }
 }
 
+// Facts that have nothing to do with the goal come and go: the answer is kept for those that have.
 bool Prover::leaf(const Condition& goal) {
     if (std::find(facts_.begin(), facts_.end(), goal) != facts_.end()) return yes("affine");
+    const int number = number_of(goal);
+    std::vector<int> key = connected_facts(number, true);
+    std::sort(key.begin(), key.end());
+    key.push_back(number);
+    const auto known = leaf_answers_.find(key);
+    if (known != leaf_answers_.end()) {
+        if (known->second.proved) last_ = known->second.prover;
+        return known->second.proved;
+    }
+    const bool proved = search_leaf(goal);
+    leaf_answers_.emplace(std::move(key), Answer{proved, proved ? last_ : std::string()});
+    return proved;
+}
+
+bool Prover::search_leaf(const Condition& goal) {
     if (goal.kind == Condition::Kind::at_least_zero) {
         if (by_facts(goal.poly)) return yes("affine");
         if (by_bounds(goal.poly)) return yes("bounds");
@@ -480,7 +496,7 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
 
 // Leaving facts out is always sound. What shares no symbol with the goal, even through other facts, cannot help; products of
 // symbols (the number of tiles of a raster) only help a goal that has products itself, and make everything slow.
-std::vector<int> Prover::relevant_facts(int goal) const {
+std::vector<int> Prover::connected_facts(int goal, bool products) const {
     const Numbered& wanted = numbered_[static_cast<std::size_t>(goal)];
     std::vector<Atom> reached = wanted.atoms;
     std::vector<int> chosen;
@@ -489,7 +505,7 @@ std::vector<int> Prover::relevant_facts(int goal) const {
         grew = false;
         for (std::size_t i = 0; i < facts_.size(); ++i) {
             const Numbered& fact = numbered_[static_cast<std::size_t>(fact_numbers_[i])];
-            if (taken[i] || (!wanted.has_product && fact.has_product)) continue;
+            if (taken[i] || (fact.has_product && !products)) continue;
             if (!reached.empty() && std::none_of(fact.atoms.begin(), fact.atoms.end(),
                                                  [&](Atom a) { return std::binary_search(reached.begin(), reached.end(), a); }))
                 continue;
@@ -506,7 +522,7 @@ std::vector<int> Prover::relevant_facts(int goal) const {
 
 bool Prover::by_search(const Condition& goal) {
     const int number = number_of(goal);
-    const std::vector<int> relevant = relevant_facts(number);
+    const std::vector<int> relevant = connected_facts(number, numbered_[static_cast<std::size_t>(number)].has_product);
     std::vector<int> key = relevant;
     std::sort(key.begin(), key.end());
     key.push_back(number);

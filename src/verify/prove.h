@@ -70,6 +70,7 @@ private:
     int number_of(const Condition& c);
     bool decide(const Condition& goal);
     bool leaf(const Condition& goal);
+    bool search_leaf(const Condition& goal);
     bool by_facts(const Poly& p);
     bool by_bounds(const Poly& p);
     bool by_search(const Condition& goal);  // linear, sample, z3
@@ -81,8 +82,8 @@ private:
     bool refuted_by_model(const std::vector<Condition>& facts, const Condition& goal);
     void remember(Assignment model);
     bool refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal, int first, int last);  // rounds
-    std::vector<int> relevant_facts(int goal) const;
-    std::optional<std::int64_t> value(const Poly& p);  // under the present sample
+    std::vector<int> connected_facts(int goal, bool products) const;  // by symbols, through one another; `products`: those of symbols too
+    std::optional<std::int64_t> value(const Poly& p);                 // under the present sample
     std::optional<bool> truth(const Condition& c);
     bool yes(const char* who);
     struct Range {
@@ -107,9 +108,10 @@ private:
     std::unordered_map<std::uint64_t, std::optional<std::int64_t>> bounds_;  // (state, atom, depth, side)
     std::string last_;
     ProverCounts counts_;
-    std::map<std::vector<int>, bool> z3_answers_;  // relevant facts, goal
-    std::set<std::vector<int>> linear_answers_;    // the same, where `linear` said yes
-    std::vector<std::int64_t> sample_values_;      // by atom
+    std::map<std::vector<int>, Answer> leaf_answers_;  // connected facts, goal
+    std::map<std::vector<int>, bool> z3_answers_;      // the same, without products where the goal has none
+    std::set<std::vector<int>> linear_answers_;        // the same, where `linear` said yes
+    std::vector<std::int64_t> sample_values_;          // by atom
     std::vector<std::uint32_t> sample_marks_;
     std::uint32_t sample_ = 0;
     std::deque<Assignment> models_;  // counterexamples to earlier goals, the most useful first

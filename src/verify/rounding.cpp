@@ -223,7 +223,7 @@ private:
             out_of_range_.erase(e.get());
             if (!harmless && !args[0].ceiling.capped && !args[0].ceiling.not_positive) {
                 unbounded_[e.get()] = a_.loc;
-                if (args[0].extreme & 2) out_of_range_[e.get()] = {a_.loc, "the argument of an exponential"};
+                if (args[0].ends.high) out_of_range_[e.get()] = {a_.loc, "the argument of an exponential"};
             }
         }
         return a_.apply(e->op, args, e->dtype, e->approximate);
@@ -324,8 +324,8 @@ private:
             v.ceiling.exact_root = v.number;
             v.ceiling.root = a_.numbers.of({211, get(src).ceiling.root});
             v.exact = {type};
-            if (v.extreme) out_of_range_[&k_.fragments[at(src)]] = {a_.loc, "a sum over a tile"};
-            v.extreme = 0;
+            if (v.ends.any()) out_of_range_[&k_.fragments[at(src)]] = {a_.loc, "a sum over a tile"};
+            v.ends = {};
             if (target::info(type).is_float) a_.round(v, type, steps);
             else v.exact.bits = 32;
             return v;
@@ -336,8 +336,8 @@ private:
         v.ceiling.exact_root = v.ceiling.root = v.number;
         v.ceiling.factor = 1, v.ceiling.scale = -1, v.ceiling.constant = false;
         // Somewhere in the tile is an element of the data.
-        if (op == ir::FoldKind::max) v.extreme &= 2;
-        if (op == ir::FoldKind::min) v.extreme &= 1;
+        if (op == ir::FoldKind::max) v.ends.low = false;
+        if (op == ir::FoldKind::min) v.ends.high = false;
         if (op == ir::FoldKind::max) {
             const bool plain = before.factor == 1 && before.scale < 0;
             v.ceiling.above = plain ? before.above : std::vector<int>{};
@@ -431,7 +431,7 @@ private:
             if (k_.teams[at(o.team)].fold == ir::Team::Fold::exp_sum && i == 0) {
                 v.ceiling.above = {before};
                 cover_all_tiles(v, above);
-                v.extreme &= 2;  // somewhere in the team is an element of the data
+                v.ends.low = false;  // somewhere in the team is an element of the data
             }
             set(o.dst[i], std::move(v));
         }
@@ -572,8 +572,7 @@ private:
     static bool same_facts(const Rounded& a, const Rounded& b) {
         return a.ceiling.capped == b.ceiling.capped && a.ceiling.not_positive == b.ceiling.not_positive &&
                a.ceiling.not_negative == b.ceiling.not_negative && a.ceiling.above == b.ceiling.above && a.whole == b.whole &&
-               a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything &&
-               a.extreme == b.extreme;
+               a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything && a.ends == b.ends;
     }
 
     // By what one more iteration raises the count, all of them may. Is it no more than `step`, which is in it already? What goes on rising

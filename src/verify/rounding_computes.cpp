@@ -242,10 +242,10 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         std::map<int, int> actual;  // tensor of the kernel -> of the program
         TensorBounds given;
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
-            const auto [kind, number] = kernel.parameters[i];
+            const auto [kind, tensor] = kernel.parameters[i];
             if (kind != 't') continue;
-            actual[number] = launch.arguments[i];
-            if (const auto it = holds.find(launch.arguments[i]); it != holds.end()) given[number] = it->second;
+            actual[tensor] = launch.arguments[i];
+            if (const auto it = holds.find(launch.arguments[i]); it != holds.end()) given[tensor] = it->second;
         }
         TensorBounds after;
         for (const ir::Equation& e : kernel.computes.equations) {

@@ -176,7 +176,7 @@ Rounded RoundingArithmetic::constant(double value, DType type) {
     std::memcpy(&image, &value, sizeof value);
     v.number = numbers.of({key_constant, image});
     v.whole = std::floor(value) == value;
-    v.extreme = !std::isfinite(value) || std::fabs(value) < 0x1p100 ? 0 : value < 0 ? 1 : 2;
+    if (std::isfinite(value) && std::fabs(value) >= 0x1p100) v.ends = {value<0, value> 0};
     v.ceiling.constant = v.ceiling.capped = true;
     v.ceiling.not_positive = value <= 0;
     v.ceiling.not_negative = value >= 0;
@@ -268,7 +268,7 @@ Rounded RoundingArithmetic::cast(DType to, const Rounded& x, double unit) {
     v.exact = {to};
     v.number = numbers.of({key_cast, static_cast<std::int64_t>(to), x.number});
     v.ceiling = x.ceiling;
-    v.extreme = x.extreme;
+    v.ends = x.ends;
     return v;
 }
 
@@ -396,7 +396,7 @@ Rounded RoundingArithmetic::choice(const Rounded& a, const Rounded& b) {
     v.bound = either(x.bound, y.bound);
     v.exact = wider(x.exact, y.exact);
     v.whole = x.whole && y.whole;
-    v.extreme = x.extreme | y.extreme;
+    v.ends = x.ends | y.ends;
     v.number = x.number == y.number ? x.number : numbers.fresh();
     Ceiling& c = v.ceiling;
     c.capped = x.ceiling.capped && y.ceiling.capped;
@@ -421,21 +421,21 @@ void RoundingArithmetic::approximate_loss(Rounded& x, ElementOp op) {
 }
 
 // Which ends of the range are still there after this operation? Functions such as exp have ranges of their own.
-static int extreme_of(ElementOp op, const std::vector<Rounded>& args) {
-    const auto flipped = [](int ends) { return (ends & 1) << 1 | ends >> 1; };
-    const auto at = [&](std::size_t i) { return args[i].extreme; };
+static Ends ends_of(ElementOp op, const std::vector<Rounded>& args) {
+    const auto at = [&](std::size_t i) { return args[i].ends; };
+    const auto either = [](bool any) { return Ends{any, any}; };
     switch (op) {
         case ElementOp::select: return at(1) | at(2);
         case ElementOp::add:
         case ElementOp::min:
         case ElementOp::max: return at(0) | at(1);
-        case ElementOp::sub: return at(0) | flipped(at(1));
-        case ElementOp::neg: return flipped(at(0));
-        case ElementOp::mul: return at(0) | at(1) ? 3 : 0;
-        case ElementOp::fma: return at(2) | (at(0) | at(1) ? 3 : 0);
-        case ElementOp::div: return at(0) ? 3 : 0;
-        case ElementOp::abs: return at(0) ? 2 : 0;
-        default: return 0;
+        case ElementOp::sub: return at(0) | at(1).flipped();
+        case ElementOp::neg: return at(0).flipped();
+        case ElementOp::mul: return either(at(0).any() || at(1).any());
+        case ElementOp::fma: return at(2) | either(at(0).any() || at(1).any());
+        case ElementOp::div: return either(at(0).any());
+        case ElementOp::abs: return {false, at(0).any()};
+        default: return {};
     }
 }
 
@@ -484,7 +484,7 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
     v.known = true;
     if (v.number < 0) v.number = numbers.of(key);
     v.whole = stays_whole(op, args);
-    v.extreme = extreme_of(op, args);
+    v.ends = ends_of(op, args);
     const bool exact = op == ElementOp::neg || op == ElementOp::min || op == ElementOp::max || op == ElementOp::abs ||
                        op == ElementOp::select || reach_of(op) == Reach::decision || v.rest_of >= 0;
     if (op == ElementOp::neg) v.exact = args[0].exact;

@@ -42,6 +42,15 @@ struct Ceiling {
     std::vector<int> above;  // roots that are no larger than this one's, at their places
 };
 
+// A constant near an end of f32's range may be there.
+struct Ends {
+    bool low = false, high = false;
+    bool any() const { return low || high; }
+    Ends flipped() const { return {high, low}; }
+    bool operator==(const Ends&) const = default;
+};
+inline Ends operator|(const Ends& a, const Ends& b) { return {a.low || b.low, a.high || b.high}; }
+
 struct Rounded {
     Bound bound;                       // of all but the parts
     std::vector<Parts> parts;          // roundings that may undo one another: not in the bound yet
@@ -52,7 +61,7 @@ struct Rounded {
     int number = -1;  // equal numbers: equal elements
     Ceiling ceiling;
     bool whole = false;  // a whole number, in whatever type: nothing is lost when it becomes an integer
-    int extreme = 0;     // may be a constant near an end of f32's range, a start value of a maximum: 1 the lower end, 2 the upper, 3 either
+    Ends ends;           // of f32's range that it may be near to, as the start value of a maximum is
     bool known = false;  // false: nothing was assigned yet
 };
 

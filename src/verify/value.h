@@ -229,7 +229,23 @@ private:
     std::optional<Poly> count_of(const Poly& p) const;  // p, where it is max(0, p)
     Condition end_as_mask(Atom i, const Poly& end, bool upper);
     std::optional<Poly> sum_of_quotients(Atom x, const Poly& lo, const Poly& hi, const Poly& p);
-    std::optional<Value> joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body);
+    struct Fold {  // of a body that is in normal form, over lo <= variable < hi; lives while `reduce` makes it one
+        const std::string& op;
+        Atom variable;
+        const Poly &lo, &hi;
+        Value body;
+    };
+    bool clip(const std::vector<Condition>& parts, Atom x, Poly& lo, Poly& hi);
+    // What the fold is by the form of its body; nothing where that does not tell.
+    std::optional<Value> fold_of_choice(const Fold& f);
+    std::optional<Value> sum_of_parts(const Fold& f);
+    std::optional<Value> extreme_of_parts(const Fold& f);
+    std::optional<Value> fold_of_tiles(const Fold& f);
+    std::optional<Value> folds_exchanged(const Fold& f);
+    class FoldNest;  // value_digits.cpp
+    std::optional<Value> joined_digits(const Fold& f);
+    Poly offset_beside(Atom x, Value body);
+    Value plain_fold(const Fold& f);
     bool adjacent(const ValueNode& a, const ValueNode& b);
     std::optional<Value> interpolated(Value at_zero, Value at_one, Atom x, std::int64_t zero);
 

@@ -77,7 +77,7 @@ TEST_P(Bug, IsShownWithAConfirmedCounterexampleAtItsPlace) {
     EXPECT_EQ(violated, 1) << "exactly the refuted obligation is marked";
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, Bug, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Patterns, Bug, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
 
 TEST(Bugs, ThereAreAtLeastTwoDozenAndControls) {
     int broken = 0, controls = 0;

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"fresh", "", "", "    tw.expect(tw.fresh(acc))", "", "changes with the inputs"},
                       Wrong{"condition", "", "        tw.expect(kt * 16 < K - 1)", "", "", "is false here"},
                       Wrong{"term", "", "", "    tw.expect(acc, \"sum(k, f32(A[bm * 32 + i, k]))\", i, j)", "", "element [0, 0]"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& given) { return given.param.name; });
 
 TEST(Expect, CostsNothingAtRunTime) {
     auto text_of = [](const std::string& source) {

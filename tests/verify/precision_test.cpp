@@ -52,7 +52,7 @@ TEST_P(Precision, IsWhatTheFileSays) {
     EXPECT_NE(reason.find(expected.substr(12)), std::string::npos) << "reason: " << reason;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Precision, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Kernels, Precision, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
 
 ir::Module module_of_text(const std::string& text) {
     SourceMap sources;

@@ -54,7 +54,7 @@ TEST_P(Shipped, IsProvedWithoutSearch) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Shipped, ::testing::ValuesIn(shipped_files()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Kernels, Shipped, ::testing::ValuesIn(shipped_files()), [](const auto& given) { return given.param; });
 
 TEST(Shipped, EveryFileIsChecked) { EXPECT_GT(shipped_files().size(), 40u); }
 

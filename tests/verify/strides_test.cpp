@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Outputs, Strides,
                              {"the_shorter_of_two", "(tw.min(N, LD), 1)", "", false},
                              {"before_the_first", "(N, 8 - N)", "", false},
                          }),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& given) { return given.param.name; });
 
 TEST(StridesOfInputs, MayMeetButNotLieBeforeTheFirst) {
     const auto broadcast = places_of(copy_of({"", "", "", true}, "", ", strides=(0, 1)"));

@@ -32,7 +32,7 @@ TEST_P(Theorem, NothingWrongIsProved) {
     EXPECT_EQ(result.proved(), GetParam().starts_with("ok_")) << reasons;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Theorem, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Kernels, Theorem, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
 
 }  // namespace theorem_test
 }  // namespace tw::verify

@@ -1,0 +1,234 @@
+// Loops that steer: where they start, how their trip counts change, after how many iterations they repeat.
+#include "verify/steering_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/index.h"
+
+namespace tw::verify {
+
+// Where a loop does not start at a constant, the place where it starts is as periodic as what follows its variable; and the variable of
+// a loop that strides over the blocks of a launch says nothing of how many iterations were before.
+void SteeringReader::starts_of_loops() {
+    for (const auto& [variable, list] : loops_) {
+        const auto found = period_.find({ExprKind::var, variable});
+        if (found == period_.end()) continue;
+        for (const ir::For* f : list) {
+            if (!f->step.as_constant() || (k_.persistent && shapes_.of(f->lo).atoms.count({ExprKind::block_index, 0}) != 0)) {
+                complain("a slot, a phase or a condition follows `" + k_.vars[at(variable)].name +
+                         "`, which counts the tiles of all blocks; count those of this block in a variable of its own");
+                continue;
+            }
+            if (f->lo.as_constant() || found->second <= 1) continue;
+            const Shape s = shapes_.modulo(f->lo, found->second);
+            if (!s.known()) complain("the start " + text(f->lo) + " of a loop " + s.obstacle);
+            for (const auto& [atom, step] : s.atoms) {
+                std::int64_t& p = period_[atom];
+                p = std::min(std::lcm(std::max<std::int64_t>(1, p), step.period), longest_period);
+            }
+        }
+    }
+}
+
+// The runs are those of one block that goes through all tiles. They speak for any number of blocks where all roles go through the tiles
+// in the same way: loops that stride over the blocks start at the same place of this block, with the same step.
+void SteeringReader::loops_over_tiles() {
+    const ir::For* first = nullptr;
+    for (const auto& [variable, list] : loops_) {
+        for (const ir::For* f : list) {
+            const auto mentions = [](const Expr& e, ExprKind kind) {
+                bool any = false;
+                visit(e, [&](const Expr& x) { any = any || x.kind() == kind; });
+                return any;
+            };
+            if (!k_.persistent || !mentions(f->step, ExprKind::grid_size)) continue;
+            if (!mentions(f->lo, ExprKind::block_index) || (first && (!ir::same(first->lo, f->lo) || !ir::same(first->step, f->step))))
+                complain("the loop of `" + k_.vars[at(variable)].name + "` over the tiles of this block starts at " + text(f->lo) +
+                         (first ? ", another one at " + text(first->lo) : ""));
+            if (!first) first = f;
+        }
+    }
+}
+
+// Does the contents of a tensor have a part in it, also through variables?
+bool SteeringReader::reads_data(const Expr& e) {
+    bool any = false;
+    visit(e, [&](const Expr& x) {
+        if (x.kind() == ExprKind::element) any = true;
+        if (x.kind() != ExprKind::var || depth_ > 8) return;
+        ++depth_;
+        for (const Expr& v : assigned_[x->id]) any = any || reads_data(v);
+        --depth_;
+    });
+    return any;
+}
+
+ir::Expr SteeringReader::written_out(const Expr& e, int depth) {
+    return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
+        if (n.kind != ExprKind::var || !loops_[n.id].empty() || assigned_[n.id].size() != 1 || mentions(assigned_[n.id][0], n.id) ||
+            depth > 16)
+            return std::nullopt;
+        return written_out(assigned_[n.id][0], depth + 1);
+    });
+}
+
+// A trip count that changes along the loops around: periodically, or growing with one of them, or else anyhow (`irregular`).
+void SteeringReader::bounds_of_loops(const ir::Region& region, std::vector<const ir::For*> around) {
+    for (const Stmt& s : region) {
+        if (auto* f = std::get_if<ir::For>(&s.op)) {
+            const bool steers = result_.steers(s) && !(f->lo.as_constant() && f->hi.as_constant());
+            if (steers) bounds_of(s, *f, around);
+            auto inside = around;
+            if (steers) inside.push_back(f);
+            bounds_of_loops(f->body, inside);
+        }
+        if (auto* i = std::get_if<ir::If>(&s.op)) bounds_of_loops(i->then, around), bounds_of_loops(i->otherwise, around);
+        if (auto* r = std::get_if<ir::Role>(&s.op)) bounds_of_loops(r->body, around);
+        if (auto* e = std::get_if<ir::Elect>(&s.op)) bounds_of_loops(e->body, around);
+    }
+}
+
+void SteeringReader::bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around) {
+    const Expr trips = written_out(f.hi - f.lo);
+    bool moves = false;
+    visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !instances_.count(x->id) && !leaf_shape(x).atoms.empty(); });
+    visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !leaf_shape(x).known(); });
+    if (!moves || reads_data(trips)) return;
+    const Shape shape = shapes_.of(trips);
+    std::optional<int> grows_with;
+    bool regular = shape.known();
+    for (const auto& [atom, step] : shape.atoms) {
+        if (atom.first != ExprKind::var) continue;
+        if (step.growth == 0) {
+            std::int64_t& p = period_[atom];
+            p = std::min(std::lcm(std::max<std::int64_t>(1, p), step.period), longest_period);
+            continue;
+        }
+        regular = regular && !grows_with;
+        grows_with = atom.second;
+        const auto loop = loops_.find(atom.second);
+        regular = regular && loop != loops_.end() && loop->second.size() == 1 && loop->second[0]->step.as_constant() &&
+                  loop->second[0]->lo.as_constant();
+        if (regular) growing_.emplace(&f, std::make_pair(atom.second, step));
+    }
+    if (regular) return;
+    result_.irregular.push_back({&s, around.empty() ? nullptr : around.front(), trips});
+    if (around.size() != 1 || !f.lo.as_constant() || !f.step.is_constant(1))
+        complain("the trip count " + text(f.hi) + " of a loop inside another is followed only one loop deep" +
+                 (s.loc.line ? " at line " + ir::line_text(s.loc) : ""));
+}
+
+SteeringReader::Gain SteeringReader::gain(const ir::Region& region, int variable) {
+    Gain g;
+    auto join = [&](const Gain& inner, std::int64_t times, bool exact) {
+        if (!inner.touched) return;
+        g.touched = true;
+        g.in_loops |= inner.in_loops;
+        g.exact = g.exact && exact && inner.exact;
+        g.net += times * inner.net;
+        g.slower = std::min(std::lcm(g.slower, inner.slower), longest_period);
+    };
+    for (const Stmt& s : region) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op); a && a->var == variable) {
+            g.touched = true;
+            const bool adds = a->value.kind() == ExprKind::add && a->value->args[0].kind() == ExprKind::var &&
+                              a->value->args[0]->id == variable && a->value->args[1].as_constant();
+            if (adds) g.net += *a->value->args[1].as_constant();
+            else g.exact = false;
+        }
+        if (auto* f = std::get_if<ir::For>(&s.op)) {
+            const auto lo = f->lo.as_constant(), hi = f->hi.as_constant(), step = f->step.as_constant();
+            const bool constant = lo && hi && step && *step > 0;
+            Gain inner = gain(f->body, variable);
+            inner.in_loops |= inner.touched && !constant;
+            join(inner, constant ? std::max<std::int64_t>(0, (*hi - *lo + *step - 1) / *step) : 1, constant);
+        }
+        if (auto* i = std::get_if<ir::If>(&s.op)) {
+            Gain inner = gain(i->then, variable);
+            const Gain other = gain(i->otherwise, variable);
+            inner.slower = std::lcm(inner.slower, other.slower);
+            inner.touched |= other.touched;
+            inner.in_loops |= other.in_loops;
+            if (inner.touched && !fixed(i->condition)) {
+                for (const auto& [atom, step] : shapes_.of(i->condition).atoms)
+                    inner.slower = std::min(inner.slower * step.period, longest_period);
+            }
+            join(inner, 1, false);
+        }
+        if (auto* r = std::get_if<ir::Role>(&s.op)) join(gain(r->body, variable), 1, true);
+        if (auto* e = std::get_if<ir::Elect>(&s.op)) join(gain(e->body, variable), 1, true);
+    }
+    return g;
+}
+
+// For each loop that steers: after how many iterations it repeats, and how many trip counts tell it from all others.
+void SteeringReader::caps(const ir::Region& region) {
+    for (const Stmt& s : region) {
+        if (auto* f = std::get_if<ir::For>(&s.op)) {
+            caps(f->body);
+            if (!result_.steers(s) || (f->lo.as_constant() && f->hi.as_constant())) continue;
+            const SteeringLoop loop = result_.loops[&s] = cap_of(*f);
+            // A trip count that grows with a loop around: that loop goes on until this one has run through all that can be told apart.
+            if (const auto found = growing_.find(f); found != growing_.end()) {
+                const auto& [variable, step] = found->second;
+                std::int64_t& far = reach_[variable];
+                far = std::max(far,
+                               std::min<std::int64_t>((loop.cap + 2) * step.period / std::max<std::int64_t>(1, std::abs(step.growth)) + 1,
+                                                      4 * farthest_reach));
+            }
+        }
+        if (auto* i = std::get_if<ir::If>(&s.op)) caps(i->then), caps(i->otherwise);
+        if (auto* r = std::get_if<ir::Role>(&s.op)) caps(r->body);
+        if (auto* e = std::get_if<ir::Elect>(&s.op)) caps(e->body);
+    }
+}
+
+SteeringLoop SteeringReader::cap_of(const ir::For& f) {
+    SteeringLoop loop;
+    loop.loop = &f;
+    loop.reach = loop.own_reach = trip_reach_ + reach_[f.var] + end_reach_[f.var];  // start and end may lie apart
+    loop.by_own = reach_[f.var] + end_reach_[f.var] > 0;
+    std::int64_t in_memory = 1;
+    auto iterations = [&](const std::map<ShapeAtom, std::int64_t>& periods) {
+        std::int64_t all = 1;
+        for (const auto& [atom, p] : periods) {
+            if (atom.first != ExprKind::var) continue;
+            std::int64_t own = 1;
+            if (atom.second == f.var) {
+                own = p / std::gcd(p, std::abs(f.step.as_constant().value_or(1)));
+                loop.by_inner = loop.by_inner && own == 1;
+                loop.by_own |= own > 1;
+            } else if (const Gain g = gain(f.body, atom.second); g.touched) {
+                own = g.exact ? p / std::gcd(p, std::abs(g.net)) : std::min(p * g.slower, longest_period + 1);
+                loop.by_inner = loop.by_inner && (own == 1 || (g.in_loops && g.slower == 1));
+                loop.reach = std::max(loop.reach, loop.own_reach + reach_[atom.second]);
+            }
+            all = std::min(std::lcm(all, own), longest_period + 1);
+        }
+        return all;
+    };
+    loop.period = iterations(period_);
+    in_memory = iterations(places_period_);
+    bool barriers = false;  // their phases go on whatever the text says
+    ir::for_each_stmt(f.body, [&](const Stmt& s) {
+        barriers |= std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::BarrierArrive>(s.op) ||
+                    std::holds_alternative<ir::BarrierExpect>(s.op) || std::holds_alternative<ir::CpAsyncArrive>(s.op);
+    });
+    if (barriers) loop.period = std::min(std::lcm(loop.period, 2 * in_memory), longest_period + 1);
+    for (const auto& [counter_id, far] : reach_) {
+        if (!counter(counter_id)) continue;
+        const Gain g = gain(f.body, counter_id);
+        if (g.touched) loop.reach = std::max(loop.reach, loop.own_reach + far);
+        if (g.touched && !g.in_loops) loop.own_part = std::max(loop.own_part, far);
+    }
+    loop.own_part += loop.own_reach;
+    if (loop.period > longest_period)
+        complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
+    loop.cap = loop.reach + loop.period + in_memory + 1;
+    loop.distance = loop.reach + in_memory + 1;
+    result_.period = std::max(result_.period, std::min(loop.period, longest_period));
+    return loop;
+}
+
+}  // namespace tw::verify

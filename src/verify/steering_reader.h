@@ -1,0 +1,119 @@
+// The reader behind steering_of (private to verify/steering*.cpp).
+//
+//   steering.cpp             the whole reading, one question after the other
+//   steering_collect.cpp     what steers, statement by statement
+//   steering_shapes.cpp      the shapes of the variables
+//   steering_loops.cpp       where loops start, how their trip counts change, after how many iterations they repeat
+//   steering_conditions.cpp  where along a loop the truth of a condition may change
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "verify/shapes.h"
+#include "verify/steering.h"
+
+namespace tw::verify {
+
+class SteeringReader {
+public:
+    explicit SteeringReader(const ir::Kernel& k);
+    Steering read();
+
+private:
+    using Expr = ir::Expr;
+    using ExprKind = ir::ExprKind;
+    using Stmt = ir::Stmt;
+
+    static constexpr std::int64_t longest_period = 512;  // beyond it the instances would take too long
+    static constexpr std::int64_t farthest_reach = 96;   // iterations from an end of a loop at which a condition may change
+
+    // sum of coefficient * atom + constant; atoms by their printed form.
+    struct Affine {
+        std::map<std::string, std::pair<Expr, std::int64_t>> terms;
+        std::int64_t constant = 0;
+    };
+    // What a variable gains in one execution of a region.
+    struct Gain {
+        std::int64_t net = 0;
+        bool touched = false, exact = true;
+        bool in_loops = false;    // in a loop of its own, whose trip count is no constant
+        std::int64_t slower = 1;  // by conditions around it
+    };
+
+    std::string text(const Expr& e) const { return ir::to_string(e, names_); }
+    void complain(std::string why) {
+        if (result_.obstacle.empty()) result_.obstacle = std::move(why);
+    }
+    void add_tensor(int t) {
+        if (std::find(result_.tensors.begin(), result_.tensors.end(), t) == result_.tensors.end()) result_.tensors.push_back(t);
+    }
+    static void visit(const Expr& e, const std::function<void(const Expr&)>& f) {
+        f(e);
+        for (const Expr& a : e->args) visit(a, f);
+    }
+    static bool mentions(const Expr& e, int var) { return ir::mentions_var(e, var); }
+    void demand(const Expr& e, const std::string& what, const std::string& line, bool in_memory);
+
+    // steering_collect.cpp
+    void collect(const ir::Region& region);
+    void message(const Expr& e, const std::string& line);
+    static void add_once(std::vector<Expr>& list, const Expr& condition);
+    std::optional<std::int64_t> trip_threshold(const Expr& c);
+
+    // steering_shapes.cpp
+    Shape leaf_shape(const Expr& e);
+    Shape variable_shape(int id);
+    Shape finite_shape(int id);
+    bool grows(int id);
+    bool counter(int id);
+
+    // steering_loops.cpp
+    void starts_of_loops();
+    void loops_over_tiles();
+    bool reads_data(const Expr& e);
+    Expr written_out(const Expr& e, int depth = 0);
+    void bounds_of_loops(const ir::Region& region, std::vector<const ir::For*> around);
+    void bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around);
+    Gain gain(const ir::Region& region, int variable);
+    void caps(const ir::Region& region);
+    SteeringLoop cap_of(const ir::For& f);
+
+    // steering_conditions.cpp
+    static void accumulate(Affine& a, const Affine& b, std::int64_t factor);
+    Affine affine(const Expr& e);
+    bool in_a_table(int tensor) const;
+    bool decided_by_data(const Expr& c);
+    bool threshold_at_an_end(const Expr& c);
+    bool edge_of_a_size(const Affine& d);
+    void residue_points(const Affine& rest, std::int64_t factor);
+    bool is_rank(const Expr& e) const;
+    bool fixed(const Expr& e);
+
+    const ir::Kernel& k_;
+    ir::ExprNames names_;
+    std::map<int, std::vector<Expr>> assigned_;
+    std::map<int, std::vector<const ir::For*>> loops_;
+    std::map<int, int> instances_;  // how many of its role there are, by the variable that numbers them
+    ShapeReader shapes_;
+    std::map<int, Shape> variables_;
+    std::map<ShapeAtom, std::int64_t> period_, places_period_;  // of all that steers; of slots and places in memory
+    std::map<int, std::int64_t> reach_,
+        end_reach_;  // by variable: iterations from the start, and from the end of its loop, at which a condition may change
+    std::int64_t trip_reach_ = 0;
+    std::map<const ir::For*, std::pair<int, Shape::Step>> growing_;  // loops whose trip count grows with the variable of one around
+    std::vector<std::tuple<Expr, std::string, std::string, bool>> places_;
+    std::vector<std::tuple<Expr, const Stmt*, std::string>> conditions_;
+    std::vector<std::tuple<Expr, const Stmt*, std::int64_t>> trip_conditions_;  // with the constant they compare with
+    int depth_ = 0;
+    Steering result_;
+};
+
+}  // namespace tw::verify

@@ -1,0 +1,103 @@
+// Tags: translation from `computes`, text.
+#include "ir/term_type.h"
+#include "verify/value_keys.h"
+
+namespace tw::verify {
+
+Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output) {
+    const Value v = from(t, leaf, bound);
+    if (target::info(output).is_float) return v;
+    return is_integer(t) ? wrapped(output, v) : truncated(output, v);
+}
+
+bool Values::is_integer(const ir::Term& t) const { return !target::info(type_of(t)).is_float; }
+
+target::DType Values::type_of(const ir::Term& t) const {
+    return ir::type_of(t, [&](int tensor) {
+        const auto number = static_cast<std::size_t>(tensor_names ? (*tensor_names)[static_cast<std::size_t>(tensor)] : tensor);
+        return number < tensor_types.size() ? tensor_types[number] : target::DType::F32;
+    });
+}
+
+Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
+    const Integers::Leaf inner = [&](const ir::ExprNode& n) -> Poly {
+        if (n.kind == ir::ExprKind::var) {
+            auto it = bound.find(n.id);
+            if (it != bound.end()) return it->second;
+        }
+        return leaf(n);
+    };
+    switch (t->kind) {
+        case ir::TermKind::constant: return {number(t->number), {}};
+        case ir::TermKind::scalar: return {scalar(scalar_names ? (*scalar_names)[static_cast<std::size_t>(t->id)] : t->id), {}};
+        case ir::TermKind::index: return {index(ints_.from(t->indices[0], inner)), {}};
+        case ir::TermKind::element: {
+            std::vector<Poly> indices;
+            for (const ir::Expr& e : t->indices) indices.push_back(ints_.from(e, inner));
+            return {element(tensor_names ? (*tensor_names)[static_cast<std::size_t>(t->id)] : t->id, std::move(indices)), {}};
+        }
+        case ir::TermKind::cast: return converted(typed_from(t->args[0], leaf, bound), type_of(t->args[0]), t->dtype);
+        case ir::TermKind::apply: {
+            std::vector<Typed> args;
+            if (const ir::TermNode* quotient = ir::floor_divided(*t)) {
+                for (const ir::Term& a : quotient->args) args.push_back(typed_from(a, leaf, bound));
+                return computed("floor_div", args, std::nullopt);
+            }
+            for (const ir::Term& a : t->args) args.push_back(typed_from(a, leaf, bound));
+            return computed(t->name, args, std::nullopt);
+        }
+        case ir::TermKind::reduce: {
+            const Atom x = ints_.fresh("j");
+            const Poly lo = ints_.from(t->indices[0], inner), hi = ints_.from(t->indices[1], inner);
+            auto saved = bound.find(t->id) != bound.end() ? std::optional(bound[t->id]) : std::nullopt;
+            bound[t->id] = Poly::of(x);
+            prover_.push();
+            prover_.assume(at_least(Poly::of(x), lo));
+            prover_.assume(less(Poly::of(x), hi));
+            Typed body = typed_from(t->args[0], leaf, bound);
+            body.value = simplified(body.value);
+            prover_.pop();
+            if (saved) bound[t->id] = *saved;
+            else bound.erase(t->id);
+            return folded(t->name, x, lo, hi, body, std::nullopt);
+        }
+    }
+    return {number(0), {}};
+}
+
+std::string Values::text(Value v, const std::function<std::string(int)>& tensor) const {
+    const ValueNode& n = node(v);
+    auto arg = [&](std::size_t i) { return text(n.args[i], tensor); };
+    std::string s;
+    switch (n.kind) {
+        case Kind::number: return n.number.text();
+        case Kind::scalar: return "scalar" + std::to_string(n.id);
+        case Kind::index: return "(" + ints_.text(n.indices[0]) + ")";
+        case Kind::unknown: return "?" + n.name;
+        case Kind::element:
+            s = tensor(n.id) + "[";
+            for (std::size_t i = 0; i < n.indices.size(); ++i) s += (i ? ", " : "") + ints_.text(n.indices[i]);
+            return s + "]";
+        case Kind::sum:
+            s = "(" + (n.number != 0 ? n.number.text() : std::string());
+            for (std::size_t i = 0; i < n.args.size(); ++i) {
+                s += (s.size() > 1 ? " + " : "") + (n.weights[i] == 1 ? std::string() : n.weights[i].text() + "*") + arg(i);
+            }
+            return s + ")";
+        case Kind::product:
+            for (std::size_t i = 0; i < n.args.size(); ++i)
+                s += (i ? "*" : "") + arg(i) + (n.weights[i] == 1 ? "" : "^" + n.weights[i].text());
+            return s;
+        case Kind::function:
+        case Kind::extreme:
+            s = n.name + "(";
+            for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? ", " : "") + arg(i);
+            return s + ")";
+        case Kind::reduce:
+            return n.name + "(" + ints_.info(n.variable).name + " in " + ints_.text(n.lo) + ":" + ints_.text(n.hi) + ", " + arg(0) + ")";
+        case Kind::where: return "where(" + ints_.text(n.condition) + ", " + arg(0) + ", " + arg(1) + ")";
+    }
+    return "?";
+}
+
+}  // namespace tw::verify
