@@ -38,11 +38,7 @@ void Printer::tma_store(const ir::TmaStore& op) {
 }
 
 void Printer::wgmma(const ir::Wgmma& op) {
-    const auto found = device::wgmma_operands(k_, op, [this](const ir::SharedView& view) {
-        std::int64_t divisor = 0;
-        runtime_bytes(view, divisor);
-        return divisor;
-    });
+    const auto found = device::wgmma_operands(k_, facts_, op);
     if (!found) return fail(found.error());
     const auto& [i, blocks, steps, a, b, register_values, common] = *found;
     std::string function = function_name(i);
@@ -89,51 +85,23 @@ void Printer::pin(const ir::Pin& op) {
     }
 }
 
-void Printer::synchronise(const ir::Stmt& s) {
-    std::string text;
-    if (auto* p = std::get_if<ir::Pin>(&s.op)) return pin(*p);
-    if (std::holds_alternative<ir::CpAsyncCommit>(s.op)) text = "tw::cp_async_commit();";
-    else if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) text = fmt::format("tw::cp_async_wait<{}>();", w->pending);
-    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op))
-        text = fmt::format("tw::cp_async_mbarrier_arrive{}({});", w->noinc ? "_noinc" : "", barrier(w->barrier));
-    else if (std::holds_alternative<ir::BulkCommit>(s.op)) text = "tw::bulk_commit();";
-    else if (auto* w = std::get_if<ir::BulkWait>(&s.op)) text = fmt::format("tw::bulk_wait{}<{}>();", w->read ? "_read" : "", w->pending);
-    else if (auto* b = std::get_if<ir::BarrierInit>(&s.op))
-        text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
-    else if (std::holds_alternative<ir::BarrierInitFence>(s.op)) text = "tw::fence_mbarrier_init();";
-    else if (auto* b = std::get_if<ir::BarrierArrive>(&s.op)) {
-        if (b->count != 1 && b->barrier.cluster_rank)
-            return fail("an arrival of more than one at another block's barrier has no CUDA text yet");
-        if (b->count != 1) text = fmt::format("tw::mbarrier_arrive_many({}, {});", barrier(b->barrier), b->count);
-        else if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
-        else {
-            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", b->release == ir::Scope::none ? "_relaxed" : "",
-                               barrier(b->barrier, true), expr(*b->barrier.cluster_rank));
-        }
-    } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op))
-        text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
-    else if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) {
-        const char* form = b->acquire == ir::Scope::block ? "" : b->acquire == ir::Scope::cluster ? "_cluster" : "_relaxed_cluster";
-        text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
-    } else if (std::holds_alternative<ir::BlockFence>(s.op)) text = "__threadfence_block();";
-    else if (std::holds_alternative<ir::BlockSync>(s.op)) text = "__syncthreads();";
-    else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
-    else if (auto* n = std::get_if<ir::NamedArrive>(&s.op))
-        text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
-    else if (std::holds_alternative<ir::WarpSync>(s.op)) text = "__syncwarp();";
-    else if (auto* c = std::get_if<ir::ClusterArrive>(&s.op)) text = c->relaxed ? "tw::cluster_arrive_relaxed();" : "tw::cluster_arrive();";
-    else if (std::holds_alternative<ir::ClusterWait>(s.op)) text = "tw::cluster_wait();";
-    else if (std::holds_alternative<ir::ProxyFence>(s.op)) text = "tw::fence_proxy_async_shared();";
-    else if (auto* r = std::get_if<ir::SetMaxRegisters>(&s.op))
-        text = fmt::format("TW_SETMAXNREG_{}({});", r->increase ? "INC" : "DEC", r->count);
-    else if (std::holds_alternative<ir::GridWait>(s.op)) text = "tw::grid_dependency_wait();";
-    else if (std::holds_alternative<ir::GridLaunch>(s.op)) text = "tw::grid_dependency_launch();";
-    else if (std::holds_alternative<ir::WgmmaFence>(s.op)) text = "tw::wgmma_fence();";
-    else if (std::holds_alternative<ir::WgmmaCommit>(s.op)) text = "tw::wgmma_commit();";
-    else if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) text = fmt::format("tw::wgmma_wait<{}>();", w->pending);
-    else return fail(fmt::format("`{}` has no CUDA text yet", ir::kind_name(s.op)));
-    if (!s.note.empty()) text += "  // " + comment_text(s.note);
-    line(text);
+// One line that says it all.
+void Printer::synchronise(const std::string& text, const ir::Stmt& s) {
+    line(s.note.empty() ? text : text + "  // " + comment_text(s.note));
+}
+
+std::string Printer::text_of(const ir::BarrierArrive& a) {
+    if (!a.barrier.cluster_rank)
+        return a.count == 1 ? fmt::format("tw::mbarrier_arrive({});", barrier(a.barrier))
+                            : fmt::format("tw::mbarrier_arrive_many({}, {});", barrier(a.barrier), a.count);
+    if (a.count != 1) fail("an arrival of more than one at another block's barrier has no CUDA text yet");
+    return fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", a.release == ir::Scope::none ? "_relaxed" : "", barrier(a.barrier, true),
+                       expr(*a.barrier.cluster_rank));
+}
+
+std::string Printer::text_of(const ir::BarrierWait& w) {
+    const char* form = w.acquire == ir::Scope::block ? "" : w.acquire == ir::Scope::cluster ? "_cluster" : "_relaxed_cluster";
+    return fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(w.barrier), expr(w.parity));
 }
 
 }  // namespace tw::codegen

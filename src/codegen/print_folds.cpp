@@ -1,7 +1,9 @@
 // Reductions, scans and shuffles of register tiles.
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/printer.h"
+#include "device/scans.h"
 
 namespace tw::codegen {
 
@@ -75,92 +77,54 @@ void Printer::reduce(const ir::Reduce& op, const ir::DeviceStmt& how) {
 }
 
 void Printer::scan(const ir::Scan& op) {
-    const ir::Distribution& d = dist(op.src);
-    const DType type = dtype(op.dst);
-    if (packed(op.src) || packed(op.dst)) return fail("scans of 16-bit types are not printed; convert to f32 first");
-    if (!ir::same_map(d, dist(op.dst))) return fail("the layouts of a scan differ");
-    // Lines of this thread: values by their coordinates without dim, in the order of the scan.
-    std::map<std::vector<int>, std::vector<std::pair<int, int>>> lines;
-    for (int v = 0; v < d.values(); ++v) {
-        std::vector<int> c = d.at(0, v);
-        const int along = c[static_cast<std::size_t>(op.dim)];
-        c.erase(c.begin() + op.dim);
-        lines[c].emplace_back(op.reverse ? -along : along, v);
-    }
-    // Lane digits along the dimension: one run of lane bits with growing steps.
-    int low = -1, lanes = 1, stride = 1, step = 0;
-    for (const ir::DistDigit& digit : prime_digits(d.thread)) {
-        if (stride >= 32) break;
-        if (digit.dim == op.dim) {
-            if (low < 0) low = stride, step = digit.step;
-            else if (low * lanes != stride || step * lanes != digit.step) return fail("the lanes of a scan are not in order");
-            lanes *= digit.extent;
-        }
-        stride *= digit.extent;
-    }
-    const std::string& x = fragment_name(op.src);
-    const std::string& y = fragment_name(op.dst);
-    for (auto& [key, list] : lines) {
-        std::sort(list.begin(), list.end());
-        // Runs inside one lane's step, then lanes, then the next run.
-        std::vector<std::vector<int>> runs;
-        int last = 0;
-        for (const auto& [along, v] : list) {
-            const int block = lanes == 1 ? 0 : (op.reverse ? -((-along) / step) : along / step);
-            if (runs.empty() || block != last) runs.emplace_back();
-            last = block;
-            runs.back().push_back(v);
-        }
+    const auto found = device::scan_plan(k_, op);
+    if (!found) return fail(found.error());
+    for (const auto& runs : found->lines) {
         open("");
-        for (std::size_t r = 0; r < runs.size(); ++r) {
-            for (std::size_t i = 0; i < runs[r].size(); ++i) {
-                const int v = runs[r][i];
-                if (i == 0) line(fmt::format("{}[{}] = {}[{}];", y, v, x, v));
-                else
-                    line(fmt::format("{}[{}] = {};", y, v,
-                                     fold(op.op, type, fmt::format("{}[{}]", y, runs[r][i - 1]), fmt::format("{}[{}]", x, v))));
-            }
-            const std::string total = fmt::format("part{}", r), before = fmt::format("before{}", r);
-            const std::string identity = op.op == ir::FoldKind::prod ? number(1, type)
-                                                                     : number(op.op == ir::FoldKind::max   ? -INFINITY
-                                                                              : op.op == ir::FoldKind::min ? INFINITY
-                                                                                                           : 0,
-                                                                              type);
-            if (lanes > 1) {
-                const std::string position = low == 1 ? fmt::format("tid % {}", lanes) : fmt::format("tid / {} % {}", low, lanes);
-                line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
-                for (int s = 1; s < lanes; s *= 2) {
-                    open("");
-                    line(fmt::format("const {} other = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), op.reverse ? "down" : "up",
-                                     total, s * low));
-                    line(fmt::format("if ({} {}) {} = {};", position, op.reverse ? fmt::format("< {}", lanes - s) : fmt::format(">= {}", s),
-                                     total, fold(op.op, type, "other", total)));
-                    close();
-                }
-                line(fmt::format("{} {} = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), before, op.reverse ? "down" : "up", total,
-                                 low));
-                line(fmt::format("if ({} == {}) {} = {};", position, op.reverse ? lanes - 1 : 0, before, identity));
-            } else {
-                line(fmt::format("{} {} = {};", word_text(type), before, identity));
-                line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
-            }
-            if (r > 0) line(fmt::format("{} = {};", before, fold(op.op, type, "carry", before)));
-            for (int v : runs[r]) line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, before, fmt::format("{}[{}]", y, v))));
-            if (r + 1 < runs.size()) {
-                if (lanes > 1) {
-                    const std::string source =
-                        fmt::format("tid % 32 - tid / {} % {} * {} + {}", low, lanes, low, op.reverse ? 0 : (lanes - 1) * low);
-                    line(fmt::format("{}carry{} = {};", r == 0 ? word_text(type) + " " : "", "",
-                                     r == 0 ? fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source)
-                                            : fold(op.op, type, "carry", fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source))));
-                } else {
-                    line(fmt::format("{}carry = {};", r == 0 ? word_text(type) + " " : "",
-                                     r == 0 ? total : fold(op.op, type, "carry", total)));
-                }
-            }
-        }
+        for (std::size_t r = 0; r < runs.size(); ++r) scan_run(op, *found, runs, r);
         close();
     }
+}
+
+// A run by itself; what the lanes and the runs before it come to; both together.
+void Printer::scan_run(const ir::Scan& op, const device::ScanPlan& plan, const std::vector<device::ScanPlan::Run>& runs, std::size_t r) {
+    const std::string &x = fragment_name(op.src), &y = fragment_name(op.dst);
+    const DType type = dtype(op.dst);
+    const std::string word = word_text(type), total = fmt::format("part{}", r), before = fmt::format("before{}", r);
+    const int lanes = plan.lanes, apart = plan.apart;
+    for (std::size_t i = 0; i < runs[r].size(); ++i) {
+        const int v = runs[r][i];
+        const std::string own = fmt::format("{}[{}]", x, v);
+        line(fmt::format("{}[{}] = {};", y, v, i == 0 ? own : fold(op.op, type, fmt::format("{}[{}]", y, runs[r][i - 1]), own)));
+    }
+    const std::string identity = number(op.op == ir::FoldKind::prod  ? 1
+                                        : op.op == ir::FoldKind::max ? -INFINITY
+                                        : op.op == ir::FoldKind::min ? INFINITY
+                                                                     : 0,
+                                        type);
+    if (lanes > 1) {
+        const std::string position = apart == 1 ? fmt::format("tid % {}", lanes) : fmt::format("tid / {} % {}", apart, lanes);
+        const char* shuffle = op.reverse ? "down" : "up";
+        line(fmt::format("{} {} = {}[{}];", word, total, y, runs[r].back()));
+        for (int s = 1; s < lanes; s *= 2) {
+            open("");
+            line(fmt::format("const {} other = __shfl_{}_sync(0xffffffffu, {}, {});", word, shuffle, total, s * apart));
+            line(fmt::format("if ({} {}) {} = {};", position, op.reverse ? fmt::format("< {}", lanes - s) : fmt::format(">= {}", s), total,
+                             fold(op.op, type, "other", total)));
+            close();
+        }
+        line(fmt::format("{} {} = __shfl_{}_sync(0xffffffffu, {}, {});", word, before, shuffle, total, apart));
+        line(fmt::format("if ({} == {}) {} = {};", position, op.reverse ? lanes - 1 : 0, before, identity));
+    } else {
+        line(fmt::format("{} {} = {};", word, before, identity));
+        line(fmt::format("{} {} = {}[{}];", word, total, y, runs[r].back()));
+    }
+    if (r > 0) line(fmt::format("{} = {};", before, fold(op.op, type, "carry", before)));
+    for (int v : runs[r]) line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, before, fmt::format("{}[{}]", y, v))));
+    if (r + 1 == runs.size()) return;
+    const std::string last = fmt::format("tid % 32 - tid / {} % {} * {} + {}", apart, lanes, apart, op.reverse ? 0 : (lanes - 1) * apart);
+    const std::string all = lanes > 1 ? fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, last) : total;
+    line(r == 0 ? fmt::format("{} carry = {};", word, all) : fmt::format("carry = {};", fold(op.op, type, "carry", all)));
 }
 
 void Printer::shuffle(const ir::Shuffle& op) {

@@ -3,7 +3,7 @@
 
 #include "codegen/printer.h"
 #include "device/form.h"
-#include "device/matrices.h"
+#include "device/messages.h"
 #include "ir/uses.h"
 
 namespace tw::codegen {
@@ -209,18 +209,12 @@ int threads_of(const ir::Kernel& kernel) { return 32 * kernel.warps + 96 * stati
 void Printer::team_send(const ir::TeamSend& op) {
     const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
     const bool sums = team.fold == ir::Team::Fold::sum;
-    const auto rows = device::common_rows(dist(op.src[0]));
-    for (int f : op.src) {
-        if (!rows || device::common_rows(dist(f)) != rows || !ir::same_map(dist(f), dist(op.src[0])) || !copies_zero(dist(f)).empty())
-            return fail("a message's tiles must lie alike, every thread with elements of the same rows and no two with the same");
-    }
+    const auto slots = device::sent_slots(k_, op);
+    if (!slots) return fail(slots.error());
     open("");
     line(fmt::format("float part[{}];", team.words()));
     for (int r = 0; r < team.rows; ++r) {
-        std::vector<int> mine;
-        for (std::size_t v = 0; v < rows->size(); ++v) {
-            if ((*rows)[v] == r) mine.push_back(static_cast<int>(v));
-        }
+        const std::vector<int>& mine = (*slots)[static_cast<std::size_t>(r)];
         auto folded = [&](const char* from, const char* function, const std::function<std::string(int)>& text) {
             std::string all = mine.empty() ? from : text(mine[0]);
             for (std::size_t i = 1; i < mine.size(); ++i)
@@ -250,19 +244,14 @@ void Printer::team_send(const ir::TeamSend& op) {
 
 void Printer::team_receive(const ir::TeamReceive& op) {
     const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
+    const auto rows = device::received_rows(k_, op);
+    if (!rows) return fail(rows.error());
     open("");
     line(fmt::format("float whole[{}];", team.words()));
     line(fmt::format("tw::team_receive(box_{}, {}, whole);", names_.teams[static_cast<std::size_t>(op.team)], expr(op.message)));
     for (std::size_t i = 0; i < op.dst.size(); ++i) {
-        const ir::Distribution& d = dist(op.dst[i]);
-        if (d.values() != team.rows) return fail("every thread must have all rows of a message that it receives");
-        for (int v = 0; v < d.values(); ++v) {
-            const int row = team.rows == 1 ? 0 : d.at(0, v)[0];
-            for (int t = 1; team.rows > 1 && t < d.threads(); ++t) {
-                if (d.at(t, v)[0] != row) return fail("every thread must have the rows of a message in one order");
-            }
-            line(fmt::format("{}[{}] = whole[{}];", fragment_name(op.dst[i]), v, row * team.numbers + static_cast<int>(i)));
-        }
+        for (std::size_t v = 0; v < (*rows)[i].size(); ++v)
+            line(fmt::format("{}[{}] = whole[{}];", fragment_name(op.dst[i]), v, (*rows)[i][v] * team.numbers + static_cast<int>(i)));
     }
     close();
 }
@@ -347,8 +336,7 @@ void Printer::region(const Region& body) {
             roles(list);
             continue;
         }
-        if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a, how_of(body[i]));
-        else stmt(body[i]);
+        stmt(body[i]);
     }
 }
 
@@ -414,38 +402,18 @@ void Printer::if_else(const ir::If& op) {
 }
 
 void Printer::stmt(const Stmt& s) {
-    const auto& o = s.op;
-    const ir::DeviceStmt& how = how_of(s);
-    if (std::holds_alternative<ir::Expect>(o)) return;
-    if (std::holds_alternative<ir::Sugar>(o)) return fail("a construct was not lowered");
-    if (auto* x = std::get_if<ir::If>(&o)) return if_else(*x);
-    if (auto* x = std::get_if<ir::Elect>(&o)) return elect(*x);
-    if (auto* x = std::get_if<ir::For>(&o)) {
-        if (!s.note.empty()) place(s, s.note);
-        return for_loop(*x, how_of(s));
-    }
-    const std::size_t before = out_.size();
+    std::visit([&](const auto& op) { print(op, s, how_of(s)); }, s.op);
+}
+
+void Printer::print(const ir::For& op, const Stmt& s, const ir::DeviceStmt& how) {
+    if (!s.note.empty()) place(s, s.note);
+    for_loop(op, how);
+}
+
+void Printer::print(const ir::CpAsync& op, const Stmt& s, const ir::DeviceStmt& how) {
     place(s, s.note);
-    if (auto* x = std::get_if<ir::Compute>(&o)) compute(*x, how);
-    else if (auto* x = std::get_if<ir::Reduce>(&o)) reduce(*x, how);
-    else if (auto* x = std::get_if<ir::Scan>(&o)) scan(*x);
-    else if (auto* x = std::get_if<ir::Shuffle>(&o)) shuffle(*x);
-    else if (auto* x = std::get_if<ir::LoadGlobal>(&o)) load_global(*x, *how.access);
-    else if (auto* x = std::get_if<ir::StoreGlobal>(&o)) store_global(*x, *how.access);
-    else if (auto* x = std::get_if<ir::AtomicAdd>(&o)) atomic_add(*x, *how.access);
-    else if (auto* x = std::get_if<ir::LoadShared>(&o)) load_shared(*x, how.width);
-    else if (auto* x = std::get_if<ir::StoreShared>(&o)) store_shared(*x, how.width);
-    else if (auto* x = std::get_if<ir::CpAsync>(&o)) x->whole_vectors ? cp_async_whole_vectors(*x) : cp_async(*x, *how.access);
-    else if (auto* x = std::get_if<ir::TmaLoad>(&o)) tma_load(*x);
-    else if (auto* x = std::get_if<ir::TmaStore>(&o)) tma_store(*x);
-    else if (auto* x = std::get_if<ir::Wgmma>(&o)) wgmma(*x);
-    else if (auto* x = std::get_if<ir::Mma>(&o)) mma(*x);
-    else if (auto* x = std::get_if<ir::TeamSend>(&o)) team_send(*x);
-    else if (auto* x = std::get_if<ir::TeamReceive>(&o)) team_receive(*x);
-    else {
-        out_.resize(before);  // one line that says it all
-        synchronise(s);
-    }
+    if (op.whole_vectors) cp_async_whole_vectors(op);
+    else cp_async(op, *how.access);
 }
 
 Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file) {

@@ -1,33 +1,38 @@
 // Ordinary loads and stores of global memory; cp.async.
 #include <algorithm>
-#include <numeric>
 
 #include "codegen/printer.h"
 #include "codegen/unit_text.h"
+#include "device/places.h"
 
 namespace tw::codegen {
 
 using ir::DType;
-using ir::Expr;
 
+// That this thread's copy of a tile is the first.
 std::string Printer::copies_zero(const ir::Distribution& d) {
     std::string text;
-    int stride = 1;
-    const auto digits = prime_digits(d.thread);
-    const int threads = d.threads();
-    for (std::size_t i = 0; i < digits.size();) {
-        if (digits[i].dim >= 0) {
-            stride *= digits[i++].extent;
-            continue;
-        }
-        int extent = 1;
-        const int first = stride;
-        while (i < digits.size() && digits[i].dim < 0) extent *= digits[i].extent, stride *= digits[i].extent, ++i;
-        std::string digit = first == 1 ? "tid" : fmt::format("tid / {}", first);
-        if (first * extent < threads) digit += fmt::format(" % {}", extent);
-        text += (text.empty() ? "" : " && ") + digit + " == 0";
+    for (const device::CopyDigit& c : device::copy_digits(d)) {
+        const std::string digit = c.divisor == 1 ? "tid" : fmt::format("tid / {}", c.divisor);
+        text += (text.empty() ? "" : " && ") + digit + (c.highest ? "" : fmt::format(" % {}", c.extent)) + " == 0";
     }
     return text;
+}
+
+// The registers of a unit, as vectors take them.
+std::string Printer::unit_at(int f, const std::string& u, int per_unit) {
+    return fmt::format("&{}[{}]", fragment_name(f), times(u, packed(f) ? per_unit / 2 : per_unit));
+}
+
+// A single element, as memory has it; and one of 16 bits into its half of a word.
+std::string Printer::stored_text(int f, const std::string& u) {
+    return packed(f) ? fmt::format("tw::u16(tw::half_of({}[{} / 2], {} % 2))", fragment_name(f), u, u)
+                     : fmt::format("{}[{}]", fragment_name(f), u);
+}
+void Printer::put_half(int f, int units, const std::string& u, const std::string& value) {
+    line(fmt::format("const tw::u32 half = {};", value));
+    line(units == 1 ? fmt::format("{}[0] = half;", fragment_name(f))
+                    : fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", fragment_name(f), u));
 }
 
 Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir::Distribution& d, const ir::AccessPlan& plan,
@@ -36,7 +41,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
     g.plan = &plan;
     g.units = std::max(1, d.values() / plan.width);
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
-    const auto extents = unit_extents(d, plan.width);
+    const auto extents = device::unit_extents(d, plan.width);
     std::vector<bool> in_view(t.dims.size(), false);
     std::string start;  // element offset of this thread's first element
     std::vector<UnitText> parts;
@@ -49,7 +54,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
             fail("a tile coordinate is not a sum of digits");
             return g;
         }
-        const auto table = per_unit_table(map->value, plan.width);
+        const auto table = device::per_unit_table(map->value, plan.width);
         UnitText along = table_text(table, extents);
         const bool moves = std::any_of(table.begin(), table.end(), [](int x) { return x != 0; });
         const std::string stride = wide(t.strides[dim]);
@@ -61,7 +66,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
                 fail("a thread does not hold the row index that it needs");
                 return g;
             }
-            UnitText slot = table_text(per_unit_table(*held, plan.width), extents);
+            UnitText slot = table_text(device::per_unit_table(*held, plan.width), extents);
             const std::string name = fragment_name(view.gather_fragment);
             parts.push_back([=](const std::string& u) { return fmt::format("tw::i64({}[{}]) * {}", name, slot(u), stride); });
             line(fmt::format("const int left{} = {};", i, expr(test.end)));
@@ -133,6 +138,12 @@ std::string Printer::condition(const GlobalUnits& g, const std::string& unit, bo
     return text;
 }
 
+// "if (...) " where something is tested.
+std::string Printer::guard(const GlobalUnits& g, const std::string& unit) {
+    const std::string when = condition(g, unit, true);
+    return when.empty() ? "" : "if (" + when + ") ";
+}
+
 // Of a unit that may lie across both ends of its dimension: its first element that is there, and the first one after it that is not.
 std::pair<std::string, std::string> Printer::ends(const GlobalUnits& g, const std::string& unit) {
     const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
@@ -153,13 +164,12 @@ std::string Printer::some(const GlobalUnits& g, const std::string& unit, const s
 }
 
 void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) {
-    const ir::Distribution& d = dist(op.dst);
     const DType type = dtype(op.dst);
     const std::string& x = fragment_name(op.dst);
-    const int size = target::bytes(type), per_unit = plan.width;
+    const int per_unit = plan.width;
     const bool words32 = in_whole_words(type, per_unit), read_only = plan.read_only;
     open("");
-    const GlobalUnits g = global_units(op.src, d, plan, true);
+    const GlobalUnits g = global_units(op.src, dist(op.dst), plan, true);
     const bool small = type == DType::E4M3 || type == DType::E5M2;
     const std::string fill =
         packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
@@ -167,44 +177,36 @@ void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) 
                                          !read_only                       ? ""
                                          : op.hint == ir::CacheHint::none ? "_nc"
                                                                           : hint_suffix(op.hint),
-                                         per_unit * size);
-    auto place_of = [&](const std::string& u) { return packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit); };
+                                         per_unit * target::bytes(type));
+    auto unit = [&](const std::string& u) { return unit_at(op.dst, u, per_unit); };
     auto loop = [&](bool masked) {
-        const std::string u = open_unrolled(g.units);
+        const std::string u = open_unrolled(g.units), from = moved("p", g.offset(u)),
+                          vector = fmt::format("{}({}, {});", load, unit(u), from);
         if (!words32) {  // single 16-bit or 64-bit elements
             const std::string cond = masked ? condition(g, u, true) : "";
-            const std::string one = read_only ? fmt::format("__ldg({})", moved("p", g.offset(u))) : fmt::format("p[{}]", g.offset(u));
+            const std::string one = read_only ? fmt::format("__ldg({})", from) : fmt::format("p[{}]", g.offset(u));
             const std::string value = cond.empty() ? one : fmt::format("{} ? {} : {}", cond, one, fill);
-            if (!packed(op.dst)) line(fmt::format("{}[{}] = {};", x, u, value));
-            else if (g.units == 1) line(fmt::format("{}[0] = {};", x, value));
-            else {
-                line(fmt::format("const tw::u32 half = {};", value));
-                line(fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
-            }
+            if (packed(op.dst) && g.units > 1) put_half(op.dst, g.units, u, value);
+            else line(fmt::format("{}[{}] = {};", x, u, value));
         } else if (!masked || g.tests.empty()) {
-            line(fmt::format("{}(&{}[{}], {});", load, x, place_of(u), moved("p", g.offset(u))));
+            line(vector);
         } else if (g.between()) {
-            line(fmt::format("if ({}) {}(&{}[{}], {});", whole_unit(g, u), load, x, place_of(u), moved("p", g.offset(u))));
+            line(fmt::format("if ({}) {}", whole_unit(g, u), vector));
         } else if (g.some()) {
-            const std::string others = condition(g, u, false);
-            const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
-            const std::string count = rest(left, along(u));
-            line(fmt::format("tw::load_some<{}>(&{}[{}], {}, {}, {});", per_unit, x, place_of(u), moved("p", g.offset(u)),
-                             others.empty() ? count : fmt::format("{} ? {} : 0", others, count), fill));
+            line(fmt::format("tw::load_some<{}>({}, {}, {}, {});", per_unit, unit(u), from, some(g, u, ends(g, u).second), fill));
         } else {
-            const std::string cond = condition(g, u, true);
-            line(fmt::format("if ({}) {}(&{}[{}], {});", cond, load, x, place_of(u), moved("p", g.offset(u))));
+            line(fmt::format("if ({}) {}", condition(g, u, true), vector));
             const std::uint64_t bits = packed(op.dst) ? target::from_double(op.fill, type) : 0;
+            const int registers = packed(op.dst) ? per_unit / 2 : per_unit;
             std::string all;
-            for (int i = 0; i < (packed(op.dst) ? per_unit / 2 : per_unit); ++i)
-                all += fmt::format("{}[{}] = ", x, plus(place_of(u), std::to_string(i)));
+            for (int i = 0; i < registers; ++i) all += fmt::format("{}[{}] = ", x, plus(times(u, registers), std::to_string(i)));
             line("else " + all + (packed(op.dst) ? fmt::format("{:#x}u", bits | bits << 16) : fill) + ";");
         }
         close_unrolled(g.units);
         if (!words32 || !masked || !g.between()) return;
         const std::string at_end = open_unrolled(g.units);  // the units at the ends, when the others are on their way
         const auto [first, end] = ends(g, at_end);
-        line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, at_end), per_unit, x, place_of(at_end),
+        line(fmt::format("if (!({})) tw::load_between<{}>({}, {}, {}, {}, {});", whole_unit(g, at_end), per_unit, unit(at_end),
                          moved("p", g.offset(at_end)), first, some(g, at_end, end), fill));
         close_unrolled(g.units);
     };
@@ -214,10 +216,8 @@ void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) 
 
 // Lane t of four has word t of each of four runs of 16 bytes; they exchange, and lane t stores the t-th run.
 void Printer::store_by_quads(const ir::StoreGlobal& op, const ir::AccessPlan& plan) {
-    const ir::Distribution d = ir::normalized(dist(op.src));
-    const auto gathered = ir::gathered_by_quads(d);
-    int apart = 1;  // words between a lane's parts of neighbouring runs
-    for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
+    const auto gathered = ir::gathered_by_quads(dist(op.src));
+    const int apart = device::words_between_runs(dist(op.src));
     open("");
     const GlobalUnits g = global_units(op.dst, *gathered, plan, false);
     const std::string u = open_unrolled(g.units), &x = fragment_name(op.src);
@@ -226,46 +226,32 @@ void Printer::store_by_quads(const ir::StoreGlobal& op, const ir::AccessPlan& pl
         words += fmt::format("{}{}[{} % {} + ({} / {} * 4 + {}) * {}]", q ? ", " : "", x, u, apart, u, apart, q, apart);
     line(fmt::format("tw::u32 run[4] = {{{}}};", words));
     line("tw::quad_transpose(run, tid);");
-    const std::string cond = condition(g, u, true);
-    line(fmt::format("{}tw::store_vector{}<16>({}, run);", cond.empty() ? "" : "if (" + cond + ") ", hint_suffix(op.hint),
-                     moved("p", g.offset(u))));
+    line(fmt::format("{}tw::store_vector{}<16>({}, run);", guard(g, u), hint_suffix(op.hint), moved("p", g.offset(u))));
     close_unrolled(g.units);
     close();
 }
 
 void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan) {
-    const ir::Distribution& d = dist(op.src);
-    const DType type = dtype(op.src);
-    const std::string& x = fragment_name(op.src);
-    const int size = target::bytes(type), per_unit = plan.width;
-    const bool words32 = in_whole_words(type, per_unit);
     if (op.by_quads) return store_by_quads(op, plan);
-    const std::string once = copies_zero(d);
+    const DType type = dtype(op.src);
+    const int per_unit = plan.width;
+    const bool words32 = in_whole_words(type, per_unit);
+    const std::string once = copies_zero(dist(op.src));
     open(once.empty() ? "" : "if (" + once + ")");
-    const GlobalUnits g = global_units(op.dst, d, plan, false);
-    auto place_of = [&](const std::string& u) { return packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit); };
+    const GlobalUnits g = global_units(op.dst, dist(op.src), plan, false);
     auto loop = [&](bool masked) {
-        const std::string u = open_unrolled(g.units);
+        const std::string u = open_unrolled(g.units), to = moved("p", g.offset(u)), from = unit_at(op.src, u, per_unit),
+                          vector = fmt::format("tw::store_vector{}<{}>({}, {});", hint_suffix(op.hint), per_unit * target::bytes(type), to,
+                                               from);
         if (words32 && masked && g.between()) {
             const auto [first, end] = ends(g, u);
-            line(fmt::format("if ({}) tw::store_vector{}<{}>({}, &{}[{}]);", whole_unit(g, u), hint_suffix(op.hint), per_unit * size,
-                             moved("p", g.offset(u)), x, place_of(u)));
-            line(fmt::format("else tw::store_between<{}>({}, &{}[{}], {}, {});", per_unit, moved("p", g.offset(u)), x, place_of(u), first,
-                             some(g, u, end)));
+            line(fmt::format("if ({}) {}", whole_unit(g, u), vector));
+            line(fmt::format("else tw::store_between<{}>({}, {}, {}, {});", per_unit, to, from, first, some(g, u, end)));
         } else if (words32 && masked && g.some()) {
-            const std::string others = condition(g, u, false);
-            const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
-            const std::string count = rest(left, along(u));
-            line(fmt::format("tw::store_some<{}>({}, &{}[{}], {});", per_unit, moved("p", g.offset(u)), x, place_of(u),
-                             others.empty() ? count : fmt::format("{} ? {} : 0", others, count)));
+            line(fmt::format("tw::store_some<{}>({}, {}, {});", per_unit, to, from, some(g, u, ends(g, u).second)));
         } else {
-            const std::string cond = masked ? condition(g, u, true) : "";
-            const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
-            if (words32)
-                line(fmt::format("{}tw::store_vector{}<{}>({}, &{}[{}]);", guard, hint_suffix(op.hint), per_unit * size,
-                                 moved("p", g.offset(u)), x, place_of(u)));
-            else if (packed(op.src)) line(fmt::format("{}p[{}] = tw::u16(tw::half_of({}[{} / 2], {} % 2));", guard, g.offset(u), x, u, u));
-            else line(fmt::format("{}p[{}] = {}[{}];", guard, g.offset(u), x, u));
+            const std::string when = masked ? guard(g, u) : "";
+            line(when + (words32 ? vector : fmt::format("p[{}] = {};", g.offset(u), stored_text(op.src, u))));
         }
         close_unrolled(g.units);
     };
@@ -274,18 +260,14 @@ void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan
 }
 
 void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
-    const ir::Distribution& d = dist(op.src);
-    const std::string once = copies_zero(d);
+    const std::string once = copies_zero(dist(op.src));
     open(once.empty() ? "" : "if (" + once + ")");
-    const GlobalUnits g = global_units(op.dst, d, plan, false);
+    const GlobalUnits g = global_units(op.dst, dist(op.src), plan, false);
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
-        const std::string cond = condition(g, u, true);
-        const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
-        if (packed(op.src))
-            line(fmt::format("{}tw::atomic_add_{}({}, tw::u16(tw::half_of({}[{} / 2], {} % 2)));", guard,
-                             dtype(op.src) == DType::BF16 ? "bf16" : "f16", moved("p", g.offset(u)), fragment_name(op.src), u, u));
-        else line(fmt::format("{}atomicAdd({}, {}[{}]);", guard, moved("p", g.offset(u)), fragment_name(op.src), u));
+        line(fmt::format("{}{}({}, {});", guard(g, u),
+                         packed(op.src) ? fmt::format("tw::atomic_add_{}", dtype(op.src) == DType::BF16 ? "bf16" : "f16") : "atomicAdd",
+                         moved("p", g.offset(u)), stored_text(op.src, u)));
         close_unrolled(g.units);
     }
     close();
@@ -304,9 +286,9 @@ void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
     auto row_map = split(op.dist, [](const std::vector<int>&c) { return c[0]; }),
          column_map = split(op.dist, [](const std::vector<int>&c) { return c[1]; });
     if (!row_map || !column_map) return fail("a tile coordinate is not a sum of digits");
-    const auto extents = unit_extents(op.dist, run);
-    UnitText row_along = table_text(per_unit_table(row_map->value, run), extents),
-             column_along = table_text(per_unit_table(column_map->value, run), extents);
+    const auto extents = device::unit_extents(op.dist, run);
+    UnitText row_along = table_text(device::per_unit_table(row_map->value, run), extents),
+             column_along = table_text(device::per_unit_table(column_map->value, run), extents);
     const std::string N = expr(t.dims[1]), M = expr(t.dims[0]), row0 = wrapped(op.src.origin[0]), column0 = wrapped(op.src.origin[1]);
     open("");
     line(fmt::format("const int rows = {} - {}, columns = {} - {};", M, row0, N, column0));
@@ -373,10 +355,7 @@ void Printer::cp_async(const ir::CpAsync& op, const ir::AccessPlan& plan) {
         }
         std::string count = std::to_string(op.bytes);
         const std::string cond = condition(g, u, !g.some());
-        if (g.some()) {
-            const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
-            count = fmt::format("min(max({}, 0) * {}, {})", rest(left, along(u)), size, op.bytes);
-        }
+        if (g.some()) count = fmt::format("min(max({}, 0) * {}, {})", ends(g, u).second, size, op.bytes);
         if (!cond.empty()) count = fmt::format("{} ? {} : 0", cond, count);
         if (op.bytes == 16 && g.tests.empty()) line(fmt::format("tw::cp_async_16({}, {});", place_of, moved("p", g.offset(u))));
         else line(fmt::format("tw::cp_async_{}_zfill({}, {}, {});", op.bytes, place_of, moved("p", g.offset(u)), count));

@@ -295,8 +295,7 @@ void Printer::mma(const ir::Mma& op) {
     UnitText at_acc = table_text(found->acc, {instructions}), at_a = table_text(found->a, {instructions}),
              at_b = table_text(found->b, {instructions});
     const std::string v = open_unrolled(instructions);
-    // The device headers have functions for 16-bit types.
-    const bool common = packed(op.a) && i.c == DType::F32 && i.shape.k == 16;
+    const bool common = found->common;
     const std::string function = common ? fmt::format("mma_m16n8k16_{}", target::name(i.a)) : function_name(i);
     if (!common) functions_[function] = function_text(i);
     std::string text = fmt::format("tw::{}(reinterpret_cast<{}(&)[{}]>({}[{}])", function, i.c == DType::I32 ? "int" : "float",

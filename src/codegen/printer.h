@@ -16,6 +16,9 @@
 #include "codegen/names.h"
 #include "codegen/user_text.h"
 #include "device/facts.h"
+#include "device/matrices.h"
+#include "device/places.h"
+#include "device/scans.h"
 #include "ir/device.h"
 
 namespace tw::codegen {
@@ -58,6 +61,37 @@ private:
     void region(const ir::Region& body);
     void stmt(const ir::Stmt& s);
     void roles(const std::vector<const ir::Stmt*>& list);
+    // One statement, one text; a statement without one does not compile. Those that only synchronise have a text_of.
+    using Stmt = ir::Stmt;
+    using How = ir::DeviceStmt;
+    void print(const ir::For& op, const Stmt& s, const How& how);
+    void print(const ir::If& op, const Stmt&, const How&) { if_else(op); }
+    void print(const ir::Role&, const Stmt& s, const How&) { roles({&s}); }
+    void print(const ir::Elect& op, const Stmt&, const How&) { elect(op); }
+    void print(const ir::Assign& op, const Stmt&, const How& how) { assign(op, how); }
+    void print(const ir::Expect&, const Stmt&, const How&) {}
+    void print(const ir::Sugar&, const Stmt&, const How&) { fail("a construct was not lowered"); }
+    void print(const ir::Compute& op, const Stmt& s, const How& how) { place(s, s.note), compute(op, how); }
+    void print(const ir::Reduce& op, const Stmt& s, const How& how) { place(s, s.note), reduce(op, how); }
+    void print(const ir::Scan& op, const Stmt& s, const How&) { place(s, s.note), scan(op); }
+    void print(const ir::Shuffle& op, const Stmt& s, const How&) { place(s, s.note), shuffle(op); }
+    void print(const ir::LoadGlobal& op, const Stmt& s, const How& how) { place(s, s.note), load_global(op, *how.access); }
+    void print(const ir::StoreGlobal& op, const Stmt& s, const How& how) { place(s, s.note), store_global(op, *how.access); }
+    void print(const ir::AtomicAdd& op, const Stmt& s, const How& how) { place(s, s.note), atomic_add(op, *how.access); }
+    void print(const ir::LoadShared& op, const Stmt& s, const How& how) { place(s, s.note), load_shared(op, how.width); }
+    void print(const ir::StoreShared& op, const Stmt& s, const How& how) { place(s, s.note), store_shared(op, how.width); }
+    void print(const ir::CpAsync& op, const Stmt& s, const How& how);
+    void print(const ir::TmaLoad& op, const Stmt& s, const How&) { place(s, s.note), tma_load(op); }
+    void print(const ir::TmaStore& op, const Stmt& s, const How&) { place(s, s.note), tma_store(op); }
+    void print(const ir::Wgmma& op, const Stmt& s, const How&) { place(s, s.note), wgmma(op); }
+    void print(const ir::Mma& op, const Stmt& s, const How&) { place(s, s.note), mma(op); }
+    void print(const ir::TeamSend& op, const Stmt& s, const How&) { place(s, s.note), team_send(op); }
+    void print(const ir::TeamReceive& op, const Stmt& s, const How&) { place(s, s.note), team_receive(op); }
+    void print(const ir::Pin& op, const Stmt&, const How&) { pin(op); }
+    template <class Op>
+    void print(const Op& op, const Stmt& s, const How&) {
+        synchronise(text_of(op), s);
+    }
     void if_else(const ir::If& op);
     void elect(const ir::Elect& op);
     void assign(const ir::Assign& op, const ir::DeviceStmt& how);
@@ -82,6 +116,7 @@ private:
     std::string pair_text(const ir::Element& e, const std::vector<UnitText>& leaves, std::size_t& next, const std::string& v);
     void reduce(const ir::Reduce& op, const ir::DeviceStmt& how);
     void scan(const ir::Scan& op);
+    void scan_run(const ir::Scan& op, const device::ScanPlan& plan, const std::vector<device::ScanPlan::Run>& runs, std::size_t r);
     void shuffle(const ir::Shuffle& op);
     void mma(const ir::Mma& op);
     // Word `word` (4 bytes) of a fragment's elements that begin at slot `first`, as the matrix instructions take it.
@@ -105,8 +140,12 @@ private:
     std::string whole_unit(const GlobalUnits& g, const std::string& unit);
     std::string some(const GlobalUnits& g, const std::string& unit, const std::string& end);
     std::string condition(const GlobalUnits& g, const std::string& unit, bool inner);
+    std::string guard(const GlobalUnits& g, const std::string& unit);
     void both_ways(const GlobalUnits& g, const std::function<void(bool masked)>& loop);
     std::string copies_zero(const ir::Distribution& d);
+    std::string unit_at(int fragment, const std::string& unit, int per_unit);
+    std::string stored_text(int fragment, const std::string& unit);
+    void put_half(int fragment, int units, const std::string& unit, const std::string& value);
     void load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan);
     void store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan);
     void store_by_quads(const ir::StoreGlobal& op, const ir::AccessPlan& plan);
@@ -114,8 +153,9 @@ private:
     std::string arena_of(const ir::SharedView& view);
     UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);
     std::string shared_origin(const ir::SharedView& view);  // byte offset of the view's first element, unswizzled
-    std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor,
-                              bool inside_panels = false);  // part of the origin that varies, "" if none; may it lie inside a panel?
+    std::string runtime_bytes(const device::RuntimePlace& place);
+    void matrix_access(const char* instruction, int fragment, const ir::SharedView& view, const device::MatrixRows& matrix,
+                       bool transposed);
     void load_shared(const ir::LoadShared& op, int width);
     void store_shared(const ir::StoreShared& op, int width);
     void cp_async(const ir::CpAsync& op, const ir::AccessPlan& plan);
@@ -126,7 +166,35 @@ private:
     void tma_load(const ir::TmaLoad& op);
     void tma_store(const ir::TmaStore& op);
     void wgmma(const ir::Wgmma& op);
-    void synchronise(const ir::Stmt& s);
+    void synchronise(const std::string& text, const ir::Stmt& s);
+    std::string text_of(const ir::CpAsyncCommit&) { return "tw::cp_async_commit();"; }
+    std::string text_of(const ir::CpAsyncWait& w) { return fmt::format("tw::cp_async_wait<{}>();", w.pending); }
+    std::string text_of(const ir::CpAsyncArrive& a) {
+        return fmt::format("tw::cp_async_mbarrier_arrive{}({});", a.noinc ? "_noinc" : "", barrier(a.barrier));
+    }
+    std::string text_of(const ir::BulkCommit&) { return "tw::bulk_commit();"; }
+    std::string text_of(const ir::BulkWait& w) { return fmt::format("tw::bulk_wait{}<{}>();", w.read ? "_read" : "", w.pending); }
+    std::string text_of(const ir::BarrierInit& b) { return fmt::format("tw::mbarrier_init({}, {});", barrier(b.barrier), b.arrivals); }
+    std::string text_of(const ir::BarrierInitFence&) { return "tw::fence_mbarrier_init();"; }
+    std::string text_of(const ir::BarrierArrive& a);
+    std::string text_of(const ir::BarrierExpect& b) {
+        return fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b.barrier), expr(b.bytes));
+    }
+    std::string text_of(const ir::BarrierWait& w);
+    std::string text_of(const ir::BlockFence&) { return "__threadfence_block();"; }
+    std::string text_of(const ir::BlockSync&) { return "__syncthreads();"; }
+    std::string text_of(const ir::NamedSync& n) { return fmt::format("tw::named_barrier_sync({}, {});", expr(n.id), n.threads); }
+    std::string text_of(const ir::NamedArrive& n) { return fmt::format("tw::named_barrier_arrive({}, {});", expr(n.id), n.threads); }
+    std::string text_of(const ir::WarpSync&) { return "__syncwarp();"; }
+    std::string text_of(const ir::ClusterArrive& c) { return c.relaxed ? "tw::cluster_arrive_relaxed();" : "tw::cluster_arrive();"; }
+    std::string text_of(const ir::ClusterWait&) { return "tw::cluster_wait();"; }
+    std::string text_of(const ir::ProxyFence&) { return "tw::fence_proxy_async_shared();"; }
+    std::string text_of(const ir::SetMaxRegisters& r) { return fmt::format("TW_SETMAXNREG_{}({});", r.increase ? "INC" : "DEC", r.count); }
+    std::string text_of(const ir::GridWait&) { return "tw::grid_dependency_wait();"; }
+    std::string text_of(const ir::GridLaunch&) { return "tw::grid_dependency_launch();"; }
+    std::string text_of(const ir::WgmmaFence&) { return "tw::wgmma_fence();"; }
+    std::string text_of(const ir::WgmmaCommit&) { return "tw::wgmma_commit();"; }
+    std::string text_of(const ir::WgmmaWait& w) { return fmt::format("tw::wgmma_wait<{}>();", w.pending); }
     void pin(const ir::Pin& op);
     void carriers();
     void team_send(const ir::TeamSend& op);

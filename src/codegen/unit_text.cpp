@@ -1,25 +1,8 @@
 #include "codegen/unit_text.h"
 
-#include "codegen/digit_text.h"
-
 namespace tw::codegen {
 
 using ir::DType;
-
-std::vector<int> unit_extents(const ir::Distribution& d, int per_unit) {
-    std::vector<int> out;
-    for (const ir::DistDigit& digit : prime_digits(d.value)) {
-        if (per_unit > 1) per_unit /= digit.extent;
-        else out.push_back(digit.extent);
-    }
-    return out;
-}
-
-std::vector<int> per_unit_table(const std::vector<int>& by_value, int per_unit) {
-    std::vector<int> out;
-    for (std::size_t v = 0; v < by_value.size(); v += static_cast<std::size_t>(per_unit)) out.push_back(by_value[v]);
-    return out;
-}
 
 std::string plus(const std::string& a, const std::string& b) {
     if (a.empty() || a == "0") return b;

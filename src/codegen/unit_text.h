@@ -8,9 +8,6 @@
 
 namespace tw::codegen {
 
-// Extents of the units when `per_unit` values (the lowest digits) make up one.
-std::vector<int> unit_extents(const ir::Distribution& d, int per_unit);
-std::vector<int> per_unit_table(const std::vector<int>& by_value, int per_unit);
 std::string plus(const std::string& a, const std::string& b);
 // A pointer text moved by an offset text.
 std::string moved(const std::string& pointer, const std::string& offset);

@@ -1,8 +1,8 @@
 #include "device/matrices.h"
 
 #include <algorithm>
-#include <functional>
 
+#include "device/places.h"
 #include "ir/index_map.h"
 #include "target/arch.h"
 #include "target/fragment.h"
@@ -37,23 +37,6 @@ bool lies_as(const target::FragmentMap& map, const ir::Distribution& d, int row,
 
 }  // namespace
 
-int constant_bytes(const ir::Kernel& kernel, const ir::SharedView& view, const std::vector<int>& coordinate) {
-    const ir::SharedBuffer& b = buffer_of(kernel, view);
-    int elements = 0;
-    for (std::size_t dim = 0; dim < b.dims.size(); ++dim) {
-        const ir::SharedDim& sd = b.dims[dim];
-        int index = static_cast<int>(view.origin[dim].as_constant().value_or(0));
-        for (std::size_t i = 0; i < view.dims.size(); ++i) {
-            if (view.dims[i] == static_cast<int>(dim)) index += coordinate[i];
-        }
-        for (std::size_t i = 0; i < sd.extents.size(); ++i) {
-            elements += i + 1 == sd.extents.size() ? index * sd.strides[i] : index % sd.extents[i] * sd.strides[i];
-            index /= sd.extents[i];
-        }
-    }
-    return b.byte_offset + elements * target::bytes(b.dtype);
-}
-
 Expected<MmaWords, std::string> mma_words(const ir::Kernel& kernel, const ir::Mma& op) {
     const ir::Fragment &acc = fragment_of(kernel, op.acc), &a = fragment_of(kernel, op.a), &b = fragment_of(kernel, op.b);
     MmaWords out;
@@ -65,6 +48,7 @@ Expected<MmaWords, std::string> mma_words(const ir::Kernel& kernel, const ir::Mm
     }
     if (!best || (best->c != DType::F32 && best->c != DType::I32))
         return Unexpected{std::string("mma of these types has no CUDA text: accumulate in f32, integers in i32")};
+    out.common = in_words(a.dtype) && best->c == DType::F32 && best->shape.k == 16;
     const target::FragmentMap b_map = target::transposed(best->b_map);  // as rows of N
     for (int v = 0; v < acc.dist.values(); v += best->c_map.values()) {
         const auto c = acc.dist.at(0, v);
@@ -119,8 +103,7 @@ std::optional<MatrixOperand> matrix_operand(const ir::Kernel& kernel, const ir::
 
 }  // namespace
 
-Expected<WgmmaOperands, std::string> wgmma_operands(const ir::Kernel& kernel, const ir::Wgmma& op,
-                                                    const std::function<std::int64_t(const ir::SharedView&)>& divisor) {
+Expected<WgmmaOperands, std::string> wgmma_operands(const ir::Kernel& kernel, const Facts& facts, const ir::Wgmma& op) {
     static constexpr int common[] = {8,   16,  24,  32,  48,  64,  80,  96,  104, 112, 120, 128,
                                      136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240, 256};
     const auto problem = [](std::string words) { return Unexpected<std::string>{std::move(words)}; };
@@ -135,8 +118,14 @@ Expected<WgmmaOperands, std::string> wgmma_operands(const ir::Kernel& kernel, co
     if (i.d != DType::F32 && i.d != DType::I32) return problem("wgmma of these types has no CUDA text: accumulate in f32, integers in i32");
     out.blocks = fragment_of(kernel, op.acc).dist.shape[0] / 64;
     out.steps = op.b.extents[1] / i.k();
-    const auto b = matrix_operand(kernel, op.b, i.n, i.k(), divisor(op.b));
-    if (a_view) out.a = matrix_operand(kernel, *a_view, 64, i.k(), divisor(*a_view));
+    const auto b_place = runtime_place(kernel, facts, op.b, false);
+    if (!b_place) return problem(b_place.error());
+    const auto b = matrix_operand(kernel, op.b, i.n, i.k(), b_place->divisor);
+    if (a_view) {
+        const auto a_place = runtime_place(kernel, facts, *a_view, false);
+        if (!a_place) return problem(a_place.error());
+        out.a = matrix_operand(kernel, *a_view, 64, i.k(), a_place->divisor);
+    }
     if (!b || (a_view && !out.a)) return problem("a wgmma operand does not lie as a descriptor can say");
     out.b = *b;
     i.a_major = out.a && out.a->mn_major ? target::Major::MN : target::Major::K;
@@ -171,18 +160,6 @@ std::optional<MatrixRows> matrix_rows(const ir::Distribution& d, bool transposed
     out.rows.value = {{8, transposed ? outer : inner, 1}};
     out.rows.value.insert(out.rows.value.end(), values.begin() + (count == 4 ? 3 : 2), values.end());
     return out;
-}
-
-std::optional<std::vector<int>> common_rows(const ir::Distribution& d) {
-    std::vector<int> rows;
-    for (int v = 0; v < d.values(); ++v) rows.push_back(d.shape.size() < 2 ? 0 : d.at(0, v)[0]);
-    if (d.shape.size() < 2) return rows;
-    for (int t = 1; t < d.threads(); ++t) {
-        for (int v = 0; v < d.values(); ++v) {
-            if (d.at(t, v)[0] != rows[static_cast<std::size_t>(v)]) return std::nullopt;
-        }
-    }
-    return rows;
 }
 
 }  // namespace tw::device

@@ -2,27 +2,24 @@
 // memory. Functions of the form, each with one answer or none; printers say what they find.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/expected.h"
+#include "device/facts.h"
 #include "ir/ir.h"
 #include "target/mma.h"
 #include "target/wgmma.h"
 
 namespace tw::device {
 
-// Byte of an element of a view's buffer, swizzle aside, with what is known only at run time taken for 0.
-int constant_bytes(const ir::Kernel& kernel, const ir::SharedView& view, const std::vector<int>& coordinate);
-
 // The instructions of an mma in the order of issue: where each finds its operands in the fragments.
 struct MmaWords {
     const target::MmaInstruction* instruction = nullptr;
     std::vector<int> acc;   // first slot
     std::vector<int> a, b;  // first word where two values share one, else first slot
+    bool common = false;    // the device headers have functions for 16-bit types
 };
 Expected<MmaWords, std::string> mma_words(const ir::Kernel& kernel, const ir::Mma& op);
 
@@ -42,9 +39,7 @@ struct WgmmaOperands {
     // The device headers have functions for the common shapes of 16-bit types.
     bool common = false;
 };
-// `divisor(view)`: of the part of the view's place that is known only at run time.
-Expected<WgmmaOperands, std::string> wgmma_operands(const ir::Kernel& kernel, const ir::Wgmma& op,
-                                                    const std::function<std::int64_t(const ir::SharedView&)>& divisor);
+Expected<WgmmaOperands, std::string> wgmma_operands(const ir::Kernel& kernel, const Facts& facts, const ir::Wgmma& op);
 
 // A fragment by rows of 8 x 8 matrices, as ldmatrix and stmatrix take their addresses: `count` of them at a time.
 struct MatrixRows {
@@ -52,8 +47,5 @@ struct MatrixRows {
     int count = 0;
 };
 std::optional<MatrixRows> matrix_rows(const ir::Distribution& d, bool transposed);
-
-// Row of each of a thread's values, where it is the same for all threads.
-std::optional<std::vector<int>> common_rows(const ir::Distribution& d);
 
 }  // namespace tw::device

@@ -400,6 +400,10 @@ private:
         FaultCause cause = FaultCause::other;
         What(FaultKind k, FaultCause c = FaultCause::other) : kind(k), cause(c) {}  // NOLINT: a kind is what happened
     };
+    static What what_of(Conflict conflict) {
+        return {conflict == Conflict::race ? FaultKind::race : FaultKind::proxy,
+                conflict == Conflict::unfenced_read ? FaultCause::unfenced_read : FaultCause::other};
+    }
     void fault(What what, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr,
                std::string element = {}, const Access* now = nullptr, const Access* before = nullptr);
     std::string arena_place(int address) const;
@@ -484,7 +488,6 @@ private:
 
 // What a conflict in shared memory is, in words.
 std::string message_of(Conflict conflict);
-FaultCause cause_of(Conflict conflict);
 
 // Factors of a matrix product, decoded once; and one instruction's sum of products onto an f32 accumulator, as the hardware
 // cuts and rounds it (target/tensor_core.h). Types without such a rule: exact sum, rounded once.

@@ -1,54 +1,69 @@
 #include "emulate/places.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <tuple>
 
 #include "emulate/clock.h"
 
 namespace tw::emulate {
 
-Places::Places(int granules) : place_of_(static_cast<std::size_t>(granules), 0), members_(1), from_(1, 0) {
-    members_[0].resize(place_of_.size());
-    std::iota(members_[0].begin(), members_[0].end(), 0);
+Places::Places(int granules) : place_of_(static_cast<std::size_t>(granules), 0), granules_in_(1, place_of_.size()), from_(1, 0) {}
+
+int Places::first_granule(int place) const {
+    return static_cast<int>(std::find(place_of_.begin(), place_of_.end(), place) - place_of_.begin());
 }
+
+namespace {
+
+template <typename Vector, typename Less>
+void sort_unless_sorted(Vector& items, Less less) {
+    if (!std::is_sorted(items.begin(), items.end(), less)) std::sort(items.begin(), items.end(), less);
+}
+
+const auto by_place_and_lane = [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); };
+
+struct Touched {
+    std::uint8_t lane;
+    int whole;  // the place it is in so far
+    int granule;
+    bool together_with(const Touched& other) const { return lane == other.lane && whole == other.whole; }
+};
+
+}  // namespace
 
 void Places::settle(Footprint& f) {
     auto& touches = f.touches;
-    std::sort(touches.begin(), touches.end(),
-              [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });
+    sort_unless_sorted(touches, by_place_and_lane);
     touches.erase(std::unique(touches.begin(), touches.end()), touches.end());
     if (!touches.empty() && (touches.front().second < 0 || touches.back().second >= granules())) f.outside_memory = true;
     if (f.outside || f.outside_memory) return;
-    std::map<std::uint8_t, std::vector<int>> alike;  // by the lane that touches them
+    std::vector<Touched> touched;
+    touched.reserve(touches.size());
     for (std::size_t i = 0; i < touches.size();) {
         const auto [lane, granule] = touches[i];
         const std::size_t first = i;
         while (i < touches.size() && touches[i].second == granule) ++i;
-        alike[i - first == 1 ? lane : several_lanes].push_back(granule);
+        touched.push_back({i - first == 1 ? lane : several_lanes, place_of_[static_cast<std::size_t>(granule)], granule});
     }
+    sort_unless_sorted(touched, [](const Touched& a, const Touched& b) {
+        return std::tie(a.lane, a.whole, a.granule) < std::tie(b.lane, b.whole, b.granule);
+    });
     touches.clear();
-    for (const auto& [lane, granules] : alike) {
-        std::map<int, std::vector<int>> parts;
-        for (int g : granules) parts[place_of_[static_cast<std::size_t>(g)]].push_back(g);
-        for (auto& [whole, part] : parts) {
-            int place = whole;
-            auto& members = members_[static_cast<std::size_t>(whole)];
-            if (part.size() < members.size()) {
-                place = static_cast<int>(size());
-                std::vector<int> rest;
-                std::set_difference(members.begin(), members.end(), part.begin(), part.end(), std::back_inserter(rest));
-                members = std::move(rest);
-                for (int g : part) place_of_[static_cast<std::size_t>(g)] = place;
-                from_.push_back(whole);
-                members_.push_back(std::move(part));
-            }
-            touches.emplace_back(lane, place);
+    for (std::size_t i = 0; i < touched.size();) {
+        const std::size_t first = i;
+        while (i < touched.size() && touched[i].together_with(touched[first])) ++i;
+        int place = touched[first].whole;
+        std::size_t& whole = granules_in_[static_cast<std::size_t>(place)];
+        if (i - first < whole) {
+            whole -= i - first;
+            from_.push_back(place);
+            place = static_cast<int>(size()) - 1;
+            granules_in_.push_back(i - first);
+            for (std::size_t t = first; t < i; ++t) place_of_[static_cast<std::size_t>(touched[t].granule)] = place;
         }
+        touches.emplace_back(touched[first].lane, place);
     }
-    std::sort(touches.begin(), touches.end(),
-              [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });
+    sort_unless_sorted(touches, by_place_and_lane);
     f.places = size();
 }
 

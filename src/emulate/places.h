@@ -28,7 +28,7 @@ public:
     int granules() const { return static_cast<int>(place_of_.size()); }
     // The place that this one was split off; smaller than its own number. Place 0 is the first.
     int split_from(std::size_t place) const { return from_[place]; }
-    int first_granule(int place) const { return members_[static_cast<std::size_t>(place)].front(); }
+    int first_granule(int place) const;
 
     // Turns granules into places, splitting so that every place is touched by one lane, by several or not at all, as a whole.
     void settle(Footprint& f);
@@ -36,8 +36,8 @@ public:
     void follow(Footprint& f) const;
 
 private:
-    std::vector<int> place_of_;              // by granule
-    std::vector<std::vector<int>> members_;  // by place, sorted
+    std::vector<int> place_of_;             // by granule
+    std::vector<std::size_t> granules_in_;  // by place
     std::vector<int> from_;
 };
 

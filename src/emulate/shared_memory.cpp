@@ -21,8 +21,6 @@ std::string message_of(Conflict conflict) {
     return "";
 }
 
-FaultCause cause_of(Conflict conflict) { return conflict == Conflict::unfenced_read ? FaultCause::unfenced_read : FaultCause::other; }
-
 std::string Machine::arena_place(int address) const {
     for (const ir::SharedBuffer& b : k_.buffers) {
         if (address >= b.byte_offset && address < b.byte_offset + b.bytes) {
@@ -52,13 +50,8 @@ bool Machine::shared_touch(int block, int address, int bytes, bool is_write, con
             continue;
         }
         const Finding f = is_write ? b.shadow.write(at(g), access, k) : b.shadow.read(at(g), access, k);
-        if (f.conflict == Conflict::race) {
-            fault(FaultKind::race, message_of(f.conflict), w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
-            return false;
-        }
         if (f.conflict != Conflict::none) {
-            fault({FaultKind::proxy, cause_of(f.conflict)}, message_of(f.conflict), w, access.lane, s, f.other.stmt, arena_place(address),
-                  &access, &f.other);
+            fault(what_of(f.conflict), message_of(f.conflict), w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
             return false;
         }
     }

@@ -110,8 +110,7 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
         }
         const Finding found = is_write ? shadow.write(at(place), access, k) : shadow.read(at(place), access, k);
         if (found.conflict != Conflict::none) {
-            const FaultKind kind = found.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy;
-            fault({kind, cause_of(found.conflict)}, message_of(found.conflict), &w, told, s, found.other.stmt, place_name(place));
+            fault(what_of(found.conflict), message_of(found.conflict), &w, told, s, found.other.stmt, place_name(place));
             return;
         }
     }

@@ -204,7 +204,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu,
                              {"../tests/codegen/cpu/decisions", 3, {{1, 1}, {12, 70}}, {}},
                              {"../tests/codegen/cpu/decisions", 4, {{1, 1}, {3, 600}, {2, 100}}, {}},
                          }),
-                         [](const auto& info) { return fs::path(info.param.file).filename().string() + "_" + std::to_string(info.index); });
+                         [](const auto& given) {
+                             return fs::path(given.param.file).filename().string() + "_" + std::to_string(given.index);
+                         });
 
 // Every decision of the printer's own that docs/trusted-base.md lists for this test is taken in one of the kernels above: what it prints is
 // there.

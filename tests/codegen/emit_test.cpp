@@ -108,7 +108,7 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, testing::ValuesIn(kernel_files()),
-                         [](const auto& info) { return info.param.substr(0, info.param.size() - 3); });
+                         [](const auto& given) { return given.param.substr(0, given.param.size() - 3); });
 
 // TILEWRIGHT_UPDATE_GOLDEN=1 writes it anew.
 void expect_golden(const std::string& name, const std::string& text) {

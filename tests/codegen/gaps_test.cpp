@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Form{"matrix_types.py", "wgmma_bf16_n40", "wgmma.mma_async.sync.aligned.m64n40k16.f32.bf16.bf16"},
                     Form{"matrix_types.py", "wgmma_e4m3_registers", "wgmma_m64n32k32_e4m3_e4m3_rs("},
                     Form{"matrix_types.py", "wgmma_tf32_registers", "wgmma_m64n64k8_tf32_tf32_rs("}),
-    [](const auto& info) { return std::string(info.param.kernel); });
+    [](const auto& given) { return std::string(given.param.kernel); });
 
 }  // namespace gaps_test
 }  // namespace tw::codegen

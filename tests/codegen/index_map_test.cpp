@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "device/places.h"
+
 namespace tw::codegen {
 namespace index_map_test {
 
@@ -56,7 +58,8 @@ TEST(Quads, HoldWholeRunsAfterTheyExchange) {
     const auto gathered = ir::gathered_by_quads(d);
     ASSERT_TRUE(gathered);
     EXPECT_TRUE(ir::covers_exactly(*gathered));
-    const int apart = 2;  // words between a lane's parts of neighbouring runs, as store_by_quads prints it
+    const int apart = device::words_between_runs(d);
+    EXPECT_EQ(apart, 2);  // the two rows of the accumulator lie between
     for (int t = 0; t < 128; ++t) {
         for (int w = 0; w < 4; ++w) {
             for (int e = 0; e < 8; ++e) {

@@ -30,15 +30,24 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 TEST(Printer, IncludesNothingThatDecides) {
     const std::set<std::string> allowed = {
-        "codegen/declarations.h", "codegen/digit_text.h",
-        "codegen/emit.h",         "codegen/matrix_text.h",
-        "codegen/names.h",        "codegen/operator_text.h",
-        "codegen/printer.h",      "codegen/unit_text.h",
+        "codegen/declarations.h",
+        "codegen/digit_text.h",
+        "codegen/emit.h",
+        "codegen/matrix_text.h",
+        "codegen/names.h",
+        "codegen/operator_text.h",
+        "codegen/printer.h",
+        "codegen/unit_text.h",
         "codegen/user_text.h",
         "device/facts.h",  // divisors of addresses in shared memory
         "device/form.h",   // `emit` makes the device form
-        "device/matrices.h",      "ir/device.h",
-        "ir/element_math.h",      "ir/uses.h",
+        "device/matrices.h",
+        "device/messages.h",
+        "device/places.h",
+        "device/scans.h",
+        "ir/device.h",
+        "ir/element_math.h",
+        "ir/uses.h",
     };
     ASSERT_GE(printer_files().size(), 6u);
     for (const auto& file : printer_files()) {
@@ -64,7 +73,7 @@ TEST(Printer, SpeaksOfNoDecision) {
 TEST(Printer, StaysSmall) {
     std::size_t lines = 0;
     for (const auto& file : printer_files()) lines += lines_of(file).size();
-    EXPECT_LE(lines, 1960u) << "the printer was 2,960 lines when it decided, and is to become smaller";
+    EXPECT_LE(lines, 1840u) << "the printer was 2,960 lines when it decided, and is to become smaller";
 }
 
 }  // namespace printer_scope_test

@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(OnCpu, WideStrides,
                              {"shortest_of_two", "tw.min(M * N + M * N, M * N + 128)", M* N + 128},
                              {"nested_sum", "(M + 1) * (N + 2)", (M + 1) * (N + 2)},
                          }),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& given) { return given.param.name; });
 
 }  // namespace wide_strides_test
 }  // namespace tw::codegen

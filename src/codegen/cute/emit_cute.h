@@ -24,6 +24,8 @@ Expected<CuteKernel, EmitFailure> emit_cute(const ir::Kernel& kernel, const std:
 // The variants of one kernel as a candidate of the loop: device code alone, without templates, with lines of comment that say how each is
 // launched (runtime/cute_candidate.h). Pre: the kernels have one signature.
 Expected<std::string, EmitFailure> emit_cute_candidate(const std::vector<const ir::Kernel*>& kernels, const std::string& file);
+// The same for a program of the module: its buffers and calls, and every kernel that it launches with the parameters it has.
+Expected<std::string, EmitFailure> emit_cute_candidate(const ir::Module& module, const ir::Program& program, const std::string& file);
 
 struct CuteFile {
     std::string name, arch;  // "softmax.cu", "sm_80"

@@ -30,7 +30,8 @@ public:
     Printer(const ir::Kernel& kernel, std::string file, int number) : k_(kernel), file_(std::move(file)), number_(number) {}
     Expected<CuteKernel, EmitFailure> run();
     // The same without host code (candidate.cpp): the function, with its types before it and its launch in comments.
-    Expected<std::string, EmitFailure> run_as_candidate(std::set<std::string>& helpers);
+    // `parameters`: more lines of the launch.
+    Expected<std::string, EmitFailure> run_as_candidate(std::set<std::string>& helpers, const std::string& parameters = "");
 
 private:
     // -- text (kernel.cpp)
@@ -128,7 +129,7 @@ private:
 
     std::string launcher();
     void print_body();  // names, statements
-    std::string launch_lines() const;
+    std::string launch_lines(const std::string& parameters) const;
     std::string map_type(std::size_t map);
 
     const ir::Kernel& k_;
