@@ -140,8 +140,7 @@ std::string unordered(Touch before, Touch now, const Event& first, const Event& 
     return fmt::format("a barrier, or an arrival and a wait, between {}", lines);
 }
 
-std::string role_of(const ir::Kernel& k, const Event& e) {
-    (void)k;
+std::string role_of(const Event& e) {
     return e.role ? (e.role->instances > 1 ? fmt::format("{} {}", e.role->name, e.instance) : e.role->name) : "the block";
 }
 
@@ -156,130 +155,149 @@ std::vector<const ir::Stmt*> arrivers(const ir::Kernel& k, int array) {
     return list;
 }
 
+// Where arrivals at a barrier's slots are kept: barrier arrays one after the other.
+std::pair<int, int> arrivals_key(const ir::Kernel& k, const emulate::StuckWarps& w) {
+    int first = 0;
+    for (int b = 0; b < w.barrier; ++b) first += k.barriers[static_cast<std::size_t>(b)].slots;
+    return {w.rank, first + static_cast<int>(w.slot)};
+}
+
+// A wait for ever, as a step of the trace; and how much speaks for it as the one to blame: most where bytes or arrivals do not add up.
+std::pair<TraceStep, int> stuck_step(const Replay& r, const emulate::StuckWarps& w) {
+    const ir::Kernel& k = r.kernel;
+    const Event& e = r.history.events[w.event];
+    TraceStep s = step_of(k, e, -1, false);
+    int score = 0;
+    if (w.barrier >= 0) {
+        const ir::BarrierArray& b = k.barriers[static_cast<std::size_t>(w.barrier)];
+        s.action = fmt::format("waits for `{}[{}]`,", b.name, w.slot);
+        s.detail = fmt::format("phase {} (parity {}): ", w.phase, w.parity);
+        if (w.arrivals) s.detail += fmt::format("{} of {} arrivals outstanding", w.arrivals, b.arrivals);
+        if (w.bytes > 0) s.detail += fmt::format("{}{} bytes announced that have not come", w.arrivals ? ", " : "", w.bytes);
+        if (w.bytes < 0) s.detail += fmt::format("{}{} bytes more came than were announced", w.arrivals ? ", " : "", -w.bytes);
+        std::set<ir::Line> lines;
+        const auto log = r.history.arrivals.find(arrivals_key(k, w));
+        int got = 0;
+        if (log != r.history.arrivals.end()) {
+            for (const emulate::Arrival& a : log->second) {
+                if (a.phase != w.phase) continue;
+                got += a.arrivals;
+                if (a.event) lines.insert(r.history.events[a.event].stmt->loc.first_line());
+            }
+        }
+        if (!lines.empty()) {
+            s.detail += "; so far from line";
+            for (const ir::Line& l : lines) s.detail += " " + ir::line_text(l);
+        }
+        score = w.bytes != 0 && !w.arrivals ? 3 : got > 0 && w.arrivals ? 2 : 1;
+    } else if (w.named >= 0) {
+        s.action = w.named == 0 && std::holds_alternative<ir::BlockSync>(w.stmt->op) ? "waits at the block's barrier:"
+                                                                                     : fmt::format("waits at named barrier {}:", w.named);
+        s.detail = fmt::format("{} of {} threads are there", w.arrived, w.expected);
+        score = 2;
+    } else {
+        s.action = std::holds_alternative<ir::ClusterWait>(w.stmt->op) ? "waits for the cluster"
+                   : std::holds_alternative<ir::WgmmaWait>(w.stmt->op) ? "waits for the warpgroup's wgmma"
+                                                                       : "waits";
+    }
+    s.who =
+        fmt::format("{} warp{} of {}", w.warps > 1 ? w.warps : 1, w.warps > 1 ? "s" : "", role_of(e)) + (s.iteration.empty() ? "" : ", ");
+    for (std::size_t i = 0; i < s.iteration.size(); ++i)
+        s.who += fmt::format("{}{}={}", i ? ", " : "", s.iteration[i].first, s.iteration[i].second);
+    return {std::move(s), score};
+}
+
+// Arrivals that the wait's phase is short of.
+void missing_arrivals(Counterexample& c, const Replay& r, const Fault& f, const emulate::StuckWarps& worst, const std::string& lines) {
+    const ir::BarrierArray& b = r.kernel.barriers[static_cast<std::size_t>(worst.barrier)];
+    const Event& e = r.history.events[worst.event];
+    const auto log = r.history.arrivals.find(arrivals_key(r.kernel, worst));
+    int got = 0, all = 0;
+    if (log != r.history.arrivals.end()) {
+        for (const emulate::Arrival& a : log->second) all += a.arrivals, got += a.phase == worst.phase ? a.arrivals : 0;
+    }
+    if (lines.empty()) {
+        c.missing = "no statement of the kernel ever arrives at it";
+    } else if (got > 0) {
+        c.missing = fmt::format("it expects {} arrivals a phase and gets {}", b.arrivals, got);
+        if (f.stuck.size() == 1)
+            c.hint = fmt::format(
+                "the barrier's count (arrivals={}) and the arrivals of one phase, made at {}, must be equal: nobody is left who "
+                "could arrive",
+                b.arrivals, lines);
+    } else if (worst.phase >= 2 && all > 0 &&
+               worst.phase > static_cast<std::uint64_t>(
+                                 std::max<std::int64_t>(1, e.loops.empty() ? 1 : e.loops.back().second / std::max(1, b.slots)))) {
+        c.missing = fmt::format(
+            "the barrier has already completed {} phases: it got more arrivals than rounds were run, so the parity that is waited "
+            "for is not the next one",
+            worst.phase);
+    } else {
+        bool ended = true;
+        std::string who;
+        for (const emulate::StuckWarps& w : f.stuck) {
+            if (&w == &worst) continue;
+            ended = false;
+            who = role_of(r.history.events[w.event]);
+        }
+        c.missing = fmt::format("nobody arrives for this phase; arrivals are made at {} ({} so far on this slot){}", lines, all,
+                                ended ? ", and everybody else has ended" : ", and " + who + " waits too");
+    }
+}
+
+void stuck_at_mbarrier(Counterexample& c, const Replay& r, const Fault& f, const emulate::StuckWarps& worst) {
+    const ir::Kernel& k = r.kernel;
+    const ir::BarrierArray& b = k.barriers[static_cast<std::size_t>(worst.barrier)];
+    c.message = fmt::format("deadlock: {} waits for ever at mbarrier `{}[{}]`", role_of(r.history.events[worst.event]), b.name, worst.slot);
+    std::string lines;
+    for (const ir::Stmt* s : arrivers(k, worst.barrier)) lines += (lines.empty() ? "line " : ", line ") + ir::line_text(s->loc);
+    if (worst.bytes > 0 && !worst.arrivals) {
+        c.missing = fmt::format("all arrivals of this phase came, but {} of the announced bytes never land", worst.bytes);
+        c.hint = fmt::format(
+            "the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase: rows * columns * "
+            "bytes per element of every box, out-of-bounds parts included",
+            lines);
+    } else if (worst.bytes < 0 && !worst.arrivals) {
+        c.missing = fmt::format("{} bytes more landed than were announced, so the count never reaches zero", -worst.bytes);
+        c.hint =
+            fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase", lines);
+    } else {
+        missing_arrivals(c, r, f, worst, lines);
+    }
+}
+
+void stuck_at_named_barrier(Counterexample& c, const Replay& r, const Fault& f, const emulate::StuckWarps& worst) {
+    c.missing = fmt::format("{} threads never come", worst.expected - worst.arrived);
+    // Another group waits there too: arrivals of both were counted together.
+    for (const emulate::StuckWarps& w : f.stuck) {
+        const std::string here = role_of(r.history.events[worst.event]), there = role_of(r.history.events[w.event]);
+        if (w.named != worst.named || w.rank != worst.rank || here == there || worst.named == 0) continue;
+        c.hint = fmt::format(
+            "{} and {} both count at named barrier {}, so that one group's threads complete the other's round: each group needs a "
+            "number of its own",
+            here, there, worst.named);
+        return;
+    }
+    if (std::holds_alternative<ir::BlockSync>(worst.stmt->op))
+        c.hint = "tw.sync() counts every thread of the block, and some of them have ended or wait elsewhere";
+    else c.hint = fmt::format("the barrier counts {} threads, and only {} come", worst.expected, worst.arrived);
+}
+
 void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
     const ir::Kernel& k = r.kernel;
-    std::vector<int> base;
-    int slots = 0;
-    for (const ir::BarrierArray& b : k.barriers) base.push_back(slots), slots += b.slots;
-    // The wait to blame: one for which bytes or arrivals do not add up, else the first.
     const emulate::StuckWarps* worst = nullptr;
     int worst_score = -1;
     for (const emulate::StuckWarps& w : f.stuck) {
-        const Event& e = r.history.events[w.event];
-        TraceStep s = step_of(k, e, -1, false);
-        if (w.barrier >= 0) {
-            const ir::BarrierArray& b = k.barriers[static_cast<std::size_t>(w.barrier)];
-            s.action = fmt::format("waits for `{}[{}]`,", b.name, w.slot);
-            s.detail = fmt::format("phase {} (parity {}): ", w.phase, w.parity);
-            if (w.arrivals) s.detail += fmt::format("{} of {} arrivals outstanding", w.arrivals, b.arrivals);
-            if (w.bytes > 0) s.detail += fmt::format("{}{} bytes announced that have not come", w.arrivals ? ", " : "", w.bytes);
-            if (w.bytes < 0) s.detail += fmt::format("{}{} bytes more came than were announced", w.arrivals ? ", " : "", -w.bytes);
-            std::set<ir::Line> lines;
-            const auto log = r.history.arrivals.find({w.rank, base[static_cast<std::size_t>(w.barrier)] + static_cast<int>(w.slot)});
-            int got = 0;
-            if (log != r.history.arrivals.end()) {
-                for (const emulate::Arrival& a : log->second) {
-                    if (a.phase != w.phase) continue;
-                    got += a.arrivals;
-                    if (a.event) lines.insert(r.history.events[a.event].stmt->loc.first_line());
-                }
-            }
-            if (!lines.empty()) {
-                s.detail += "; so far from line";
-                for (const ir::Line& l : lines) s.detail += " " + ir::line_text(l);
-            }
-            const int score = w.bytes != 0 && !w.arrivals ? 3 : got > 0 && w.arrivals ? 2 : 1;
-            if (score > worst_score) worst = &w, worst_score = score;
-        } else if (w.named >= 0) {
-            s.action = w.named == 0 && std::holds_alternative<ir::BlockSync>(w.stmt->op)
-                           ? "waits at the block's barrier:"
-                           : fmt::format("waits at named barrier {}:", w.named);
-            s.detail = fmt::format("{} of {} threads are there", w.arrived, w.expected);
-            if (worst_score < 2) worst = &w, worst_score = 2;
-        } else {
-            s.action = std::holds_alternative<ir::ClusterWait>(w.stmt->op) ? "waits for the cluster"
-                       : std::holds_alternative<ir::WgmmaWait>(w.stmt->op) ? "waits for the warpgroup's wgmma"
-                                                                           : "waits";
-            if (worst_score < 0) worst = &w, worst_score = 0;
-        }
-        if (w.warps > 1) s.who = fmt::format("{} warps of {}", w.warps, role_of(k, e)) + (s.iteration.empty() ? "" : ", ");
-        else s.who = fmt::format("1 warp of {}", role_of(k, e)) + (s.iteration.empty() ? "" : ", ");
-        for (std::size_t i = 0; i < s.iteration.size(); ++i)
-            s.who += fmt::format("{}{}={}", i ? ", " : "", s.iteration[i].first, s.iteration[i].second);
-        c.trace.push_back(std::move(s));
+        auto [step, score] = stuck_step(r, w);
+        if (score > worst_score) worst = &w, worst_score = score;
+        c.trace.push_back(std::move(step));
     }
     if (!worst) return;
-    const Event& e = r.history.events[worst->event];
     c.loc = worst->stmt->loc;
     c.statement = ir::print(k, *worst->stmt);
-    c.message = fmt::format("deadlock: {} waits for ever", role_of(k, e));
-    if (worst->barrier >= 0) {
-        const ir::BarrierArray& b = k.barriers[static_cast<std::size_t>(worst->barrier)];
-        const std::string name = fmt::format("`{}[{}]`", b.name, worst->slot);
-        c.message = fmt::format("deadlock: {} waits for ever at mbarrier {}", role_of(k, e), name);
-        std::string lines;
-        for (const ir::Stmt* s : arrivers(k, worst->barrier)) lines += (lines.empty() ? "line " : ", line ") + ir::line_text(s->loc);
-        if (worst->bytes > 0 && !worst->arrivals) {
-            c.missing = fmt::format("all arrivals of this phase came, but {} of the announced bytes never land", worst->bytes);
-            c.hint = fmt::format(
-                "the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase: rows * columns * "
-                "bytes per element of every box, out-of-bounds parts included",
-                lines);
-        } else if (worst->bytes < 0 && !worst->arrivals) {
-            c.missing = fmt::format("{} bytes more landed than were announced, so the count never reaches zero", -worst->bytes);
-            c.hint = fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase",
-                                 lines);
-        } else {
-            const auto log =
-                r.history.arrivals.find({worst->rank, base[static_cast<std::size_t>(worst->barrier)] + static_cast<int>(worst->slot)});
-            int got = 0, all = 0;
-            if (log != r.history.arrivals.end()) {
-                for (const emulate::Arrival& a : log->second) all += a.arrivals, got += a.phase == worst->phase ? a.arrivals : 0;
-            }
-            if (lines.empty()) {
-                c.missing = "no statement of the kernel ever arrives at it";
-            } else if (got > 0) {
-                c.missing = fmt::format("it expects {} arrivals a phase and gets {}", b.arrivals, got);
-                if (f.stuck.size() == 1)
-                    c.hint = fmt::format(
-                        "the barrier's count (arrivals={}) and the arrivals of one phase, made at {}, must be equal: nobody is left who "
-                        "could arrive",
-                        b.arrivals, lines);
-            } else if (worst->phase >= 2 && all > 0 &&
-                       worst->phase > static_cast<std::uint64_t>(
-                                          std::max<std::int64_t>(1, e.loops.empty() ? 1 : e.loops.back().second / std::max(1, b.slots)))) {
-                c.missing = fmt::format(
-                    "the barrier has already completed {} phases: it got more arrivals than rounds were run, so the parity that is waited "
-                    "for is not the next one",
-                    worst->phase);
-            } else {
-                bool ended = true;
-                std::string who;
-                for (const emulate::StuckWarps& w : f.stuck) {
-                    if (&w == worst) continue;
-                    ended = false;
-                    who = role_of(k, r.history.events[w.event]);
-                }
-                c.missing = fmt::format("nobody arrives for this phase; arrivals are made at {} ({} so far on this slot){}", lines, all,
-                                        ended ? ", and everybody else has ended" : ", and " + who + " waits too");
-            }
-        }
-    } else if (worst->named >= 0) {
-        c.missing = fmt::format("{} threads never come", worst->expected - worst->arrived);
-        // Another group waits there too: arrivals of both were counted together.
-        for (const emulate::StuckWarps& w : f.stuck) {
-            const std::string here = role_of(k, r.history.events[worst->event]), there = role_of(k, r.history.events[w.event]);
-            if (w.named != worst->named || w.rank != worst->rank || here == there || worst->named == 0) continue;
-            c.hint = fmt::format(
-                "{} and {} both count at named barrier {}, so that one group's threads complete the other's round: each group needs a "
-                "number of its own",
-                here, there, worst->named);
-            return;
-        }
-        if (std::holds_alternative<ir::BlockSync>(worst->stmt->op))
-            c.hint = "tw.sync() counts every thread of the block, and some of them have ended or wait elsewhere";
-        else c.hint = fmt::format("the barrier counts {} threads, and only {} come", worst->expected, worst->arrived);
-    }
+    c.message = fmt::format("deadlock: {} waits for ever", role_of(r.history.events[worst->event]));
+    if (worst->barrier >= 0) stuck_at_mbarrier(c, r, f, *worst);
+    else if (worst->named >= 0) stuck_at_named_barrier(c, r, f, *worst);
 }
 
 // Something is read that nobody is known to have written: who writes it at all, and has that run?
@@ -325,126 +343,104 @@ void unwritten(Counterexample& c, const Replay& r, const Event& now, Suspects& s
             fmt::format("line {} writes this buffer and has run, but nothing says that this place was written for this reader", run);
 }
 
-}  // namespace
+// The two accesses of a fault, in the order in which they were issued: asynchronous work may take place later than what was issued after
+// it.
+struct TwoTouches {
+    const Event &before, &now;
+    Touch touched, touch;           // what each does
+    int before_thread, now_thread;  // -1: no thread, or all of the statement's
+};
 
-void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects& suspects) {
-    const ir::Kernel& k = r.kernel;
-    suspects.order = true;
-    suspects.proxy = f.kind == FaultKind::proxy;
-    if (!f.stuck.empty()) suspects.second = f.stuck.front().stmt;
-    if (f.kind == FaultKind::deadlock) return explain_deadlock(c, r, f);
-    const std::vector<Event>& events = r.history.events;
-    // In the order in which the two were issued: asynchronous work may take place later than what was issued after it.
+TwoTouches touches_of(const Replay& r, const Fault& f) {
     const bool late = f.event && f.other_event && f.event < f.other_event && f.kind == FaultKind::race;
-    const std::uint32_t second = late ? f.other_event : f.event, first = late ? f.event : f.other_event;
+    const Event &now = r.history.events[late ? f.other_event : f.event], &before = r.history.events[late ? f.event : f.other_event];
+    const int thread = f.by_engine ? -1 : f.thread;
+    return {before, now, touch_of(before.stmt), touch_of(now.stmt), late ? thread : f.other_thread, late ? f.other_thread : thread};
+}
+
+// The element that a fault names as a byte of a buffer, in the buffer's own coordinates.
+void name_element(Counterexample& c, const ir::Kernel& k) {
+    const auto byte = c.element.find("` byte ");
+    if (byte == std::string::npos || c.element[0] != '`') return;
+    const std::string name = c.element.substr(1, byte - 1);
+    for (std::size_t i = 0; i < k.buffers.size(); ++i) {
+        if (k.buffers[i].name == name)
+            c.element = arena_text(k, k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7)), static_cast<int>(i));
+    }
+}
+
+void trace_touches(Counterexample& c, const ir::Kernel& k, const Fault& f, const TwoTouches& two) {
     auto asynchronous = [](Touch t) { return t == Touch::tma_load || t == Touch::tma_store || t == Touch::wgmma; };
-    const Event& now = events[second];
-    const Event& before = events[first];
-    const Touch touch = touch_of(now.stmt), touched = touch_of(before.stmt);
-    suspects.first = before.stmt;
-    suspects.second = now.stmt;
-    const int now_thread = late          ? f.other_thread
-                           : f.by_engine ? -1
-                                         : f.thread,
-              before_thread = late ? (f.by_engine ? -1 : f.thread) : f.other_thread;
-    if (late) {
-        std::swap(c.loc, c.other);
-        std::swap(c.statement, c.other_statement);
-        c.thread = now_thread >= 0 ? now_thread : now.warp * 32;
-    }
-    if (const auto byte = c.element.find("` byte "); byte != std::string::npos && c.element[0] == '`') {
-        const std::string name = c.element.substr(1, byte - 1);
-        for (std::size_t i = 0; i < k.buffers.size(); ++i) {
-            if (k.buffers[i].name == name)
-                c.element = arena_text(k, k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7)), static_cast<int>(i));
-        }
-    }
     if (f.other_event) {
-        TraceStep s = step_of(k, before, before_thread, before_thread < 0 && asynchronous(touched));
-        s.action = words(touched);
+        TraceStep s = step_of(k, two.before, two.before_thread, two.before_thread < 0 && asynchronous(two.touched));
+        s.action = words(two.touched);
         s.detail = c.element;
         c.trace.push_back(std::move(s));
     }
     if (f.event) {
-        TraceStep s = step_of(k, now, now_thread, now_thread < 0 && asynchronous(touch));
-        s.action = touch == Touch::tma_store && f.kind == FaultKind::in_flight ? "TMA store is issued"
-                   : f.kind == FaultKind::in_flight                            ? "touches it"
-                   : touch == Touch::other                                     ? "arrives"
-                                                                               : words(touch);
+        TraceStep s = step_of(k, two.now, two.now_thread, two.now_thread < 0 && asynchronous(two.touch));
+        s.action = two.touch == Touch::tma_store && f.kind == FaultKind::in_flight ? "TMA store is issued"
+                   : f.kind == FaultKind::in_flight                                ? "touches it"
+                   : two.touch == Touch::other                                     ? "arrives"
+                                                                                   : words(two.touch);
         if (f.kind == FaultKind::in_flight && f.other_event)
             c.trace.back().action = "wgmma takes the registers of its accumulator and operands";
         s.detail = c.element;
         c.trace.push_back(std::move(s));
     }
-    if (f.kind == FaultKind::race && f.other_event) {
-        const bool global = touch == Touch::global_load || touch == Touch::global_store || touch == Touch::atomic ||
-                            touched == Touch::global_load || touched == Touch::global_store || (c.element.find('[') != std::string::npos);
-        const bool blocks = now.rank != before.rank || !std::equal(now.block, now.block + 3, before.block);
-        if (global && blocks) {
-            c.message = fmt::format("two blocks touch {} and at least one writes it", c.element);
-            c.missing = fmt::format("blocks ({}, {}, {}) and ({}, {}, {}) of one launch have no order", before.block[0], before.block[1],
-                                    before.block[2], now.block[0], now.block[1], now.block[2]);
-            c.hint =
-                !writes(touch) || !writes(touched) ? "a block cannot read what another block of the same launch writes"
-                : adds_up(k, c.element)
-                    ? "two blocks store one element: their tiles overlap, or both have a part in it and must add (tw.atomic_add)"
-                    : "two blocks store one element, of which `computes` is no sum: a tile reaches beyond what is its block's (its origin, "
-                      "its length, or a limit= of the store)";
-            return;
-        }
-        if (global) {
-            c.missing = "no barrier orders the two";
-            return;
-        }
-        c.message = fmt::format("{} {} while {} {} it, and nothing orders the two", c.element,
-                                touch == Touch::tma_load || touch == Touch::cp_async || touch == Touch::store ? "is written" : "is read",
-                                touched == Touch::tma_load || touched == Touch::tma_store ? "TMA"
-                                : touched == Touch::wgmma                                 ? "wgmma"
-                                : touched == Touch::cp_async                              ? "cp.async"
-                                                                                          : "another access",
-                                writes(touched) ? "writes" : "reads");
-        c.missing = unordered(touched, touch, before, now);
+}
+
+void explain_race(Counterexample& c, const ir::Kernel& k, const TwoTouches& two) {
+    const auto& [before, now, touched, touch, before_thread, now_thread] = two;
+    const bool global = touch == Touch::global_load || touch == Touch::global_store || touch == Touch::atomic ||
+                        touched == Touch::global_load || touched == Touch::global_store || (c.element.find('[') != std::string::npos);
+    const bool blocks = now.rank != before.rank || !std::equal(now.block, now.block + 3, before.block);
+    if (global && blocks) {
+        c.message = fmt::format("two blocks touch {} and at least one writes it", c.element);
+        c.missing = fmt::format("blocks ({}, {}, {}) and ({}, {}, {}) of one launch have no order", before.block[0], before.block[1],
+                                before.block[2], now.block[0], now.block[1], now.block[2]);
+        c.hint =
+            !writes(touch) || !writes(touched) ? "a block cannot read what another block of the same launch writes"
+            : adds_up(k, c.element)
+                ? "two blocks store one element: their tiles overlap, or both have a part in it and must add (tw.atomic_add)"
+                : "two blocks store one element, of which `computes` is no sum: a tile reaches beyond what is its block's (its origin, "
+                  "its length, or a limit= of the store)";
         return;
     }
-    if (f.cause == FaultCause::peer_not_started) {
-        c.missing = "a cluster barrier before the first access to a peer's shared memory";
-        c.hint = "tw.cluster_sync() at the start: a peer's shared memory, and its barriers, exist only once that block runs";
-        return;
-    }
-    if (f.kind == FaultKind::race) {
+    if (global) {
         c.missing = "no barrier orders the two";
         return;
     }
-    if (f.kind == FaultKind::proxy) {
-        const bool init = f.cause == FaultCause::initialisation;
-        c.missing = init ? "the fence that makes the initialisation visible to the asynchronous proxy"
-                    : f.cause == FaultCause::unfenced_read
-                        ? "a proxy fence by the threads that read, after their loads and before the barrier"
-                        : "a proxy fence by the threads that wrote, after their stores and before the barrier";
-        return;
+    c.message = fmt::format("{} {} while {} {} it, and nothing orders the two", c.element,
+                            touch == Touch::tma_load || touch == Touch::cp_async || touch == Touch::store ? "is written" : "is read",
+                            touched == Touch::tma_load || touched == Touch::tma_store ? "TMA"
+                            : touched == Touch::wgmma                                 ? "wgmma"
+                            : touched == Touch::cp_async                              ? "cp.async"
+                                                                                      : "another access",
+                            writes(touched) ? "writes" : "reads");
+    c.missing = unordered(touched, touch, before, now);
+}
+
+void explain_in_flight(Counterexample& c, const Fault& f, const TwoTouches& two) {
+    if (f.cause == FaultCause::peer_ended) {
+        c.missing = "a cluster barrier between this access and the end of the block whose shared memory it reaches into";
+        c.hint = "no block may leave while a peer still reads, writes or arrives in its shared memory";
+    } else if (two.touch == Touch::tma_load) {
+        c.missing = "a wait for the load's mbarrier before the block ends";
+        c.hint = "every TMA load that is issued must be waited for before the block ends";
+    } else if (two.touch == Touch::tma_store) {
+        c.missing = "a wait for the bulk store before the block ends";
+    } else if (f.cause == FaultCause::no_wgmma_fence) {
+        c.missing = "a wgmma fence between the ordinary instructions and the wgmma";
+    } else if (f.cause == FaultCause::unfinished_wgmma) {
+        c.missing = "a wait for the last wgmma";
+    } else if (two.before.stmt && two.touched == Touch::wgmma) {
+        c.missing = "a wait for the wgmma group that owns the registers";
     }
-    if (f.kind == FaultKind::in_flight) {
-        if (f.cause == FaultCause::peer_ended) {
-            c.missing = "a cluster barrier between this access and the end of the block whose shared memory it reaches into";
-            c.hint = "no block may leave while a peer still reads, writes or arrives in its shared memory";
-        } else if (touch == Touch::tma_load) {
-            c.missing = "a wait for the load's mbarrier before the block ends";
-            c.hint = "every TMA load that is issued must be waited for before the block ends";
-        } else if (touch == Touch::tma_store) {
-            c.missing = "a wait for the bulk store before the block ends";
-        } else if (f.cause == FaultCause::no_wgmma_fence) {
-            c.missing = "a wgmma fence between the ordinary instructions and the wgmma";
-        } else if (f.cause == FaultCause::unfinished_wgmma) {
-            c.missing = "a wait for the last wgmma";
-        } else if (before.stmt && touched == Touch::wgmma) {
-            c.missing = "a wait for the wgmma group that owns the registers";
-        }
-        return;
-    }
-    if (f.kind == FaultKind::uninitialised && (touch == Touch::load || touch == Touch::wgmma || touch == Touch::tma_store)) {
-        unwritten(c, r, now, suspects);
-        return;
-    }
+}
+
+// Faults that one statement makes by itself.
+void explain_cause(Counterexample& c, const Fault& f) {
     if (f.cause == FaultCause::unset_expression) c.missing = "a value for a divisor, or for a variable, at these sizes";
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
@@ -458,9 +454,49 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
             "tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is "
             "both";
     }
-    if (f.cause == FaultCause::too_many_arrivals) {
+    if (f.cause == FaultCause::too_many_arrivals)
         c.missing = "the barrier's phase was complete, and somebody arrived once more before it was waited for";
+}
+
+}  // namespace
+
+void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects& suspects) {
+    const ir::Kernel& k = r.kernel;
+    suspects.order = true;
+    suspects.proxy = f.kind == FaultKind::proxy;
+    if (!f.stuck.empty()) suspects.second = f.stuck.front().stmt;
+    if (f.kind == FaultKind::deadlock) return explain_deadlock(c, r, f);
+    const TwoTouches two = touches_of(r, f);
+    suspects.first = two.before.stmt;
+    suspects.second = two.now.stmt;
+    if (&two.now != &r.history.events[f.event]) {  // told the other way round
+        std::swap(c.loc, c.other);
+        std::swap(c.statement, c.other_statement);
+        c.thread = two.now_thread >= 0 ? two.now_thread : two.now.warp * 32;
     }
+    name_element(c, k);
+    trace_touches(c, k, f, two);
+    if (f.kind == FaultKind::race && f.other_event) return explain_race(c, k, two);
+    if (f.cause == FaultCause::peer_not_started) {
+        c.missing = "a cluster barrier before the first access to a peer's shared memory";
+        c.hint = "tw.cluster_sync() at the start: a peer's shared memory, and its barriers, exist only once that block runs";
+        return;
+    }
+    if (f.kind == FaultKind::race) {
+        c.missing = "no barrier orders the two";
+        return;
+    }
+    if (f.kind == FaultKind::proxy) {
+        c.missing = f.cause == FaultCause::initialisation ? "the fence that makes the initialisation visible to the asynchronous proxy"
+                    : f.cause == FaultCause::unfenced_read
+                        ? "a proxy fence by the threads that read, after their loads and before the barrier"
+                        : "a proxy fence by the threads that wrote, after their stores and before the barrier";
+        return;
+    }
+    if (f.kind == FaultKind::in_flight) return explain_in_flight(c, f, two);
+    if (f.kind == FaultKind::uninitialised && (two.touch == Touch::load || two.touch == Touch::wgmma || two.touch == Touch::tma_store))
+        return unwritten(c, r, two.now, suspects);
+    explain_cause(c, f);
 }
 
 }  // namespace tw::diagnose

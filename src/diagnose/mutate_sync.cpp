@@ -82,11 +82,9 @@ void rings(MutantList& list, const ir::Stmt& stmt) {
     }
 }
 
-}  // namespace
-
-void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at, const SiteContext& context) {
+// What is waited for, and in which groups.
+void drop_waits_and_groups(MutantList& list, const ir::Stmt& stmt) {
     using namespace ir;
-    rings(list, stmt);
     if (is_any<BarrierWait, BlockSync, NamedSync, NamedArrive, WarpSync, CpAsyncArrive, BarrierExpect>(stmt))
         list.edit("sync/drop", "dropped", drop);
     if (is_any<BarrierInit, BarrierInitFence>(stmt)) list.edit("sync/init", "dropped", drop);
@@ -100,6 +98,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
             if (auto* w = std::get_if<BulkWait>(&s.op)) ++w->pending;
         });
     }
+}
+
+// How many arrive.
+void change_arrivals(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) {
+    using namespace ir;
     if (is_any<BarrierArrive>(stmt)) {
         list.edit(context.last_arrive ? "pipeline/final_arrive" : "pipeline/arrive", "dropped", drop);
         list.edit("sync/arrivals", "doubled", double_statement);
@@ -124,6 +127,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
             });
         }
     }
+}
+
+// Barriers, scopes and multicast of clusters.
+void change_clusters(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at) {
+    using namespace ir;
     if (is_any<ClusterArrive, ClusterWait>(stmt)) {
         list.edit("cluster/barrier", "dropped", drop);
         list.edit("cluster/exit", "the other blocks of the cluster leave out", [](Site& s) { put_under(s, equal(cluster_rank(), 0)); });
@@ -144,6 +152,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
     }
     if (const auto* t = std::get_if<TmaLoad>(&stmt.op); t && t->multicast_mask)
         list.change("cluster/scope", [](Stmt& s) { std::get<TmaLoad>(s.op).multicast_mask.reset(); });
+}
+
+// A weaker statement, one that more threads execute, one that some rounds leave out.
+void weaken_statement(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) {
+    using namespace ir;
     if (is_any<BlockSync, NamedSync>(stmt)) {
         list.edit("sync/weaker", "a barrier of each warp alone instead of", [](Site& s) { s.stmt().op = WarpSync{}; });
     }
@@ -166,6 +179,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
         list.edit("sync/skip",
                   "only when the loop's variable is even:", [&](Site& s) { put_under(s, equal(var_expr(context.loop_var) % 2, 0)); });
     }
+}
+
+// The same statement at another place.
+void move_statements(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at) {
+    using namespace ir;
     if (is_any<ClusterArrive>(stmt))
         list.change("cluster/barrier", [](Stmt& s) {
             auto& a = std::get<ClusterArrive>(s.op);
@@ -185,6 +203,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
         if (at + 1 < region.size()) list.edit("proxy/order", "moved one statement down:", swap_with_next);
         if (at > 0) list.edit("proxy/order", "moved one statement up:", swap_with_previous);
     }
+}
+
+// Fences, scopes, and who takes part.
+void narrow_scopes(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) {
+    using namespace ir;
     if (is_any<BlockFence>(stmt)) list.edit("sync/scope", "dropped", drop);
     for (const Scope weaker : {Scope::none, Scope::block}) {
         if (const auto* a = std::get_if<BarrierArrive>(&stmt.op); a && weaker < a->release)
@@ -198,6 +221,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
     if (context.instance_var >= 0 && is_any<NamedSync, BarrierWait, BarrierArrive, ProxyFence, WgmmaWait>(stmt)) {
         list.edit("collective/instance", "first instance only:", [&](Site& s) { put_under(s, equal(var_expr(context.instance_var), 0)); });
     }
+}
+
+// Another barrier, another slot, another count.
+void change_barriers_and_counters(MutantList& list, const ir::Stmt& stmt) {
+    using namespace ir;
     Stmt copy = stmt;
     for (const BarrierRef* b : barriers_of(copy)) {
         const auto& arrays = list.kernel().barriers;
@@ -219,6 +247,20 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
             x.value = x.value + 1;
         });
     }
+}
+
+}  // namespace
+
+// Mutants are numbered in this order.
+void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at, const SiteContext& context) {
+    rings(list, stmt);
+    drop_waits_and_groups(list, stmt);
+    change_arrivals(list, stmt, context);
+    change_clusters(list, stmt, region, at);
+    weaken_statement(list, stmt, context);
+    move_statements(list, stmt, region, at);
+    narrow_scopes(list, stmt, context);
+    change_barriers_and_counters(list, stmt);
 }
 
 }  // namespace tw::diagnose

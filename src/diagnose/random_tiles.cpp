@@ -56,16 +56,14 @@ void end_walk(RandomWriter& w, const Walk& k) {
     for (int i = 0; i < k.depth; ++i) w.close();
 }
 
-// Several inputs, each brought in its own way; an elementwise function of them; a store.
-std::string elementwise(RandomWriter& w) {
-    const bool hopper = w.chance(30);
-    const std::string t = w.dtype(), c = RandomWriter::computed(t);
-    const bool batch = w.chance(15);
-    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32, 64});
-    int threads = w.pick({32, 64, 128, 256});
-    const int inputs = 1 + w.below(3);
-    for (const char* s : {"M", "N"}) w.size(s);
-    if (batch) w.size("B");
+// Several inputs, each brought in its own way; an elementwise function of them; a store. The order in which chances are drawn is part of
+// what a seed means.
+class ElementwiseTiles {
+public:
+    explicit ElementwiseTiles(RandomWriter& writer) : w(writer) {}
+    std::string text();
+
+private:
     enum Kind { matrix, transposed, row, column };
     enum Path { direct, shared, copied, tma };
     struct Input {
@@ -73,10 +71,29 @@ std::string elementwise(RandomWriter& w) {
         Path path;
         std::string name;
     };
-    std::vector<Input> list;
+    bool any(Path path) const {
+        return std::any_of(inputs.begin(), inputs.end(), [&](const Input& in) { return in.path == path; });
+    }
+    void choose_inputs(int count);
+    void declare_buffers();
+    void bring(const Walk& k);
+    Twin operand(const Input& in, int number);
+
+    RandomWriter& w;
+    const bool hopper = w.chance(30);
+    const std::string t = w.dtype(), c = RandomWriter::computed(t);
+    const bool batch = w.chance(15);
+    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32, 64});
+    int threads = w.pick({32, 64, 128, 256});
+    const std::string z = batch ? "z, " : "";
+    bool aligned = false;
+    std::vector<Input> inputs;
+};
+
+void ElementwiseTiles::choose_inputs(int count) {
     const std::string lead = batch ? "B, " : "";
-    bool aligned = w.chance(40);
-    for (int i = 0; i < inputs; ++i) {
+    aligned = w.chance(40);
+    for (int i = 0; i < count; ++i) {
         Input in;
         in.kind = static_cast<Kind>(i == 0 ? w.below(2) : w.below(4));
         in.path = static_cast<Path>(w.below(hopper && !batch ? 4 : 3));
@@ -92,16 +109,12 @@ std::string elementwise(RandomWriter& w) {
         if (in.kind == transposed) w.parameter(fmt::format("{}: tw.Tensor({}, {}N, M)", in.name, t, lead));
         if (in.kind == row) w.parameter(fmt::format("{}: tw.Tensor({}, N)", in.name, t));
         if (in.kind == column) w.parameter(fmt::format("{}: tw.Tensor({}, M)", in.name, t));
-        list.push_back(in);
+        inputs.push_back(in);
     }
-    const bool scalar = c == "f32" && w.chance(20);
-    w.parameter(fmt::format("Y: tw.Tensor({}, {}M, N)", t, lead));
-    if (scalar) w.parameter("alpha: tw.scalar(f32)");
-    w.parameter(fmt::format("BM: tw.const = {}", BM));
-    w.parameter(fmt::format("BN: tw.const = {}", BN));
-    if (aligned) w.line("tw.assume(N % 8 == 0)"), w.line("tw.assume(M % 8 == 0)");
-    bool any_tma = false;
-    for (const Input& in : list) {
+}
+
+void ElementwiseTiles::declare_buffers() {
+    for (const Input& in : inputs) {
         if (in.path == direct) continue;
         const int rows = in.kind == transposed ? BN : BM, columns = in.kind == transposed ? BM : BN;
         w.line(fmt::format("s{} = tw.shared({}, ({}, {}){})", in.name, t, in.kind == transposed ? "BN" : "BM",
@@ -110,80 +123,92 @@ std::string elementwise(RandomWriter& w) {
                                             in.path == tma      ? Filled::by_tma
                                             : in.path == copied ? Filled::by_copies
                                                                 : Filled::by_stores)));
-        any_tma |= in.path == tma;
     }
-    if (any_tma) w.line("arrived = tw.mbarrier(1)");
-    const Walk k = walk_tiles(w, batch);
-    if (k.loops) {
-        for (const Input& in : list) {
-            if (in.path == direct) continue;
-            w.line("tw.sync()");
-            break;
-        }
-    }
-    std::vector<Twin> operands;
-    const std::string z = batch ? "z, " : "", zs = batch ? "z, " : "";
+    if (any(tma)) w.line("arrived = tw.mbarrier(1)");
+}
+
+// Into shared memory, what goes that way.
+void ElementwiseTiles::bring(const Walk& k) {
+    if (k.loops && (any(shared) || any(copied) || any(tma))) w.line("tw.sync()");
     std::string bytes;
-    for (const Input& in : list) {
+    for (const Input& in : inputs) {
         if (in.path == tma) bytes += (bytes.empty() ? "" : " + ") + fmt::format("BM * BN * {}", RandomWriter::bytes(t));
     }
-    if (any_tma) w.line(fmt::format("arrived[0].expect({})", bytes));
-    bool copies = false, meets = false;
-    for (const Input& in : list) {
+    if (any(tma)) w.line(fmt::format("arrived[0].expect({})", bytes));
+    for (const Input& in : inputs) {
         const std::string origin = in.kind == transposed ? fmt::format("{}[{}bn * BN : bn * BN + BN, bm * BM : bm * BM + BM]", in.name, z)
                                                          : fmt::format("{}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN]", in.name, z);
-        if (in.path == shared)
-            w.line(fmt::format("tw.store(s{}, tw.load({}, fill={}))", in.name, origin, RandomWriter::zero(t))), meets = true;
-        if (in.path == copied) w.line(fmt::format("tw.cp_async(s{}, {})", in.name, origin)), copies = meets = true;
+        if (in.path == shared) w.line(fmt::format("tw.store(s{}, tw.load({}, fill={}))", in.name, origin, RandomWriter::zero(t)));
+        if (in.path == copied) w.line(fmt::format("tw.cp_async(s{}, {})", in.name, origin));
         if (in.path == tma) {
             const std::string corner = in.kind == transposed ? "bn * BN, bm * BM" : "bm * BM, bn * BN";
             w.line(fmt::format("tw.tma_load(s{}, {}[{}], on=arrived[0])", in.name, in.name, corner));
         }
     }
-    if (copies) w.line("tw.cp_async_commit()"), w.line("tw.cp_async_wait(0)");
-    if (any_tma) w.line(fmt::format("arrived[0].wait({})", k.loops ? k.count + " % 2" : "0"));
-    if (meets) w.line("tw.sync()");
-    int n = 0;
-    for (const Input& in : list) {
-        const std::string x = fmt::format("x{}", n++);
-        Twin raw;
-        switch (in.kind) {
-            case matrix:
-                w.line(in.path == direct ? fmt::format("{} = tw.load({}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", x,
-                                                       in.name, z, RandomWriter::zero(t))
-                                         : fmt::format("{} = tw.load(s{})", x, in.name));
-                raw = {x, fmt::format("{}[{}m, n]", in.name, zs)};
-                break;
-            case transposed:
-                w.line(fmt::format("{} = tw.load(s{}.T)", x, in.name));
-                raw = {x, fmt::format("{}[{}n, m]", in.name, zs)};
-                break;
-            case row:
-                w.line(fmt::format("{} = tw.load({}[bn * BN : bn * BN + BN], fill={})", x, in.name, RandomWriter::zero(t)));
-                raw = {x, fmt::format("{}[n]", in.name)};
-                break;
-            case column:
-                w.line(fmt::format("{} = tw.load({}[bm * BM : bm * BM + BM], fill={})", x, in.name, RandomWriter::zero(t)));
-                raw = {x, fmt::format("{}[m]", in.name)};
-                break;
-        }
-        Twin up = w.up(raw, t);
-        if (in.kind == row) up.code += "[None, :]";
-        if (in.kind == column) up.code += "[:, None]";
-        if (in.kind >= row && c != t) {  // the conversion binds before the index
-            w.line(fmt::format("v{} = {}.to(f32)", n, x));
-            up.code = fmt::format("v{}{}", n, in.kind == row ? "[None, :]" : "[:, None]");
-        }
-        operands.push_back(up);
+    if (any(copied)) w.line("tw.cp_async_commit()"), w.line("tw.cp_async_wait(0)");
+    if (any(tma)) w.line(fmt::format("arrived[0].wait({})", k.loops ? k.count + " % 2" : "0"));
+    if (any(shared) || any(copied)) w.line("tw.sync()");
+}
+
+Twin ElementwiseTiles::operand(const Input& in, int number) {
+    const std::string x = fmt::format("x{}", number);
+    Twin raw;
+    switch (in.kind) {
+        case matrix:
+            w.line(in.path == direct ? fmt::format("{} = tw.load({}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", x,
+                                                   in.name, z, RandomWriter::zero(t))
+                                     : fmt::format("{} = tw.load(s{})", x, in.name));
+            raw = {x, fmt::format("{}[{}m, n]", in.name, z)};
+            break;
+        case transposed:
+            w.line(fmt::format("{} = tw.load(s{}.T)", x, in.name));
+            raw = {x, fmt::format("{}[{}n, m]", in.name, z)};
+            break;
+        case row:
+            w.line(fmt::format("{} = tw.load({}[bn * BN : bn * BN + BN], fill={})", x, in.name, RandomWriter::zero(t)));
+            raw = {x, fmt::format("{}[n]", in.name)};
+            break;
+        case column:
+            w.line(fmt::format("{} = tw.load({}[bm * BM : bm * BM + BM], fill={})", x, in.name, RandomWriter::zero(t)));
+            raw = {x, fmt::format("{}[m]", in.name)};
+            break;
     }
+    Twin up = w.up(raw, t);
+    if (in.kind == row) up.code += "[None, :]";
+    if (in.kind == column) up.code += "[:, None]";
+    if (in.kind >= row && c != t) {  // the conversion binds before the index
+        w.line(fmt::format("v{} = {}.to(f32)", number + 1, x));
+        up.code = fmt::format("v{}{}", number + 1, in.kind == row ? "[None, :]" : "[:, None]");
+    }
+    return up;
+}
+
+std::string ElementwiseTiles::text() {
+    const int count = 1 + w.below(3);
+    for (const char* s : {"M", "N"}) w.size(s);
+    if (batch) w.size("B");
+    choose_inputs(count);
+    const bool scalar = c == "f32" && w.chance(20);
+    w.parameter(fmt::format("Y: tw.Tensor({}, {}M, N)", t, batch ? "B, " : ""));
+    if (scalar) w.parameter("alpha: tw.scalar(f32)");
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    if (aligned) w.line("tw.assume(N % 8 == 0)"), w.line("tw.assume(M % 8 == 0)");
+    declare_buffers();
+    const Walk k = walk_tiles(w, batch);
+    bring(k);
+    std::vector<Twin> operands;
+    for (const Input& in : inputs) operands.push_back(operand(in, static_cast<int>(operands.size())));
     if (scalar) operands.push_back({"alpha", "alpha"});
     const Twin y = w.down(w.elementwise(operands, c, w.below(4)), t);
     const int out = w.below(3);
     if (out == 0) w.line(fmt::format("tw.store(Y[{}bm * BM, bn * BN], {})", z, y.code));
     else w.line(fmt::format("tw.store(Y[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], {})", z, y.code));
     end_walk(w, k);
-    return w.file(hopper ? "sm_90a" : "sm_80", fmt::format("Y[{}m, n] = {}", zs, y.spec), fmt::format("threads={}", threads));
+    return w.file(hopper ? "sm_90a" : "sm_80", fmt::format("Y[{}m, n] = {}", z, y.spec), fmt::format("threads={}", threads));
 }
+
+std::string elementwise(RandomWriter& w) { return ElementwiseTiles(w).text(); }
 
 // One dimension: vectors, shifted reads with a mask, several outputs.
 std::string vector(RandomWriter& w) {

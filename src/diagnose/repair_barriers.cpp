@@ -184,8 +184,8 @@ void phases(CandidateList& list) {
                     const int array = load.barrier.array;
                     load.multicast_mask = everyone;
                     // What a ring announces is counted from the mask: everybody now gets it.
-                    ir::for_each_stmt(x.kernel.body, [&](ir::Stmt& s) {
-                        if (auto* e = std::get_if<ir::BarrierExpect>(&s.op); e && e->barrier.array == array)
+                    ir::for_each_stmt(x.kernel.body, [&](ir::Stmt& other) {
+                        if (auto* e = std::get_if<ir::BarrierExpect>(&other.op); e && e->barrier.array == array)
                             e->bytes = reached(e->bytes, had);
                     });
                 });

@@ -128,9 +128,9 @@ void add_meetings(CandidateList& list, int first, int second) {
     for (std::size_t i = 0; i < list.places().size(); ++i) {  // what a wait waited for, others see after a barrier
         const ir::Operation& op = list.places()[i].stmt->op;
         const Meeting m = meeting_of(k, list.places()[i].role);
-        const bool waits = std::holds_alternative<ir::CpAsyncWait>(op) || std::holds_alternative<ir::BulkWait>(op) ||
-                           std::holds_alternative<ir::WgmmaWait>(op);
-        if (waits && !m.operations.empty()) list.insert_after(23, static_cast<int>(i), "add " + m.what, m.operations);
+        const bool is_wait = std::holds_alternative<ir::CpAsyncWait>(op) || std::holds_alternative<ir::BulkWait>(op) ||
+                             std::holds_alternative<ir::WgmmaWait>(op);
+        if (is_wait && !m.operations.empty()) list.insert_after(23, static_cast<int>(i), "add " + m.what, m.operations);
     }
     if (first >= 0 && list.suspects().proxy) {
         list.insert_after(-2, first, "add tw.fence_async()", {ir::ProxyFence{}});

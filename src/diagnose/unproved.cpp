@@ -8,9 +8,12 @@
 
 namespace tw::diagnose {
 
-const std::vector<UnprovedReason>& unproved_reasons() {
-    static const std::vector<UnprovedReason> table = {
-        // loops
+namespace {
+
+using UnprovedReasons = std::vector<UnprovedReason>;
+
+UnprovedReasons about_loops() {
+    return {
         {"after the loop: ",
          "`{}` changes from iteration to iteration, and no formula for it after k iterations was found that holds for the next one too",
          "start it before the loop at a constant (tw.zeros, tw.full) and change it in one of these ways: x = x + f(k); x = tw.maximum(x, "
@@ -30,7 +33,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
          "let the branch only skip work that changes nothing: where no element is true, both ways must give the same value"},
         {"set in one branch only", "a value is set on one side of an `if` and used after it", "set it on both sides, or before the `if`"},
         {"unset: ", "`{}` is used where no statement before has set it on this way", "set it before the loop or on both sides of the `if`"},
-        // values
+    };
+}
+
+UnprovedReasons about_values() {
+    return {
         {"infinity less infinity", "an infinite fill is subtracted from another",
          "start a running maximum at a finite number (-1e30), or choose with tw.where before the difference"},
         {"0 times infinity", "an infinite fill is multiplied by 0", "choose with tw.where before the product"},
@@ -83,7 +90,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         {"outside the tensor, where whole vectors bring anything",
          "a copy in whole vectors brings elements beside the row, and they are used",
          "mask what lies beyond the row with tw.where before it is used"},
-        // shared memory
+    };
+}
+
+UnprovedReasons about_shared_memory() {
+    return {
         {"what the loop leaves in shared memory from one iteration to a later one",
          "what an iteration reads from shared memory was written by an earlier one, and no formula for it was found",
          "keep what is carried in registers, or write it anew in each iteration before it is read"},
@@ -112,7 +123,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         {"a moving origin is not a multiple of the swizzle pattern", "the place in shared memory moves by less than the swizzle repeats",
          "move by whole rows of the swizzle pattern (8 rows of 128 bytes), or use no swizzle"},
         {"TMA puts element", "the tensor map's swizzle is not the buffer's", "declare the buffer with the swizzle that the map uses"},
-        // outputs
+    };
+}
+
+UnprovedReasons about_outputs() {
+    return {
         {"nothing is stored to", "`computes` names an output that no statement stores", "store it, or leave it out of `computes`"},
         {"the store is under a condition", "whether the element is stored depends on a condition that was not understood",
          "store in every case, with the tile's edge cut off by the tensor's bounds or by limit=; or let two branches that exclude each "
@@ -172,7 +187,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
          "two conditional stores to one element do not exclude each other", "use if / else"},
         {"an iteration may take no branch that stores what the one before left", "conditional stores leave a case out",
          "add an else branch that stores"},
-        // order of tiles
+    };
+}
+
+UnprovedReasons about_tile_order() {
+    return {
         {"a tiled dimension has more than one size", "the tile order mixes sizes", "use tw.tiles(M, N, BM, BN)"},
         {"too many tile dimensions to check their order", "more than three tile coordinates come from one tile number",
          "take at most three coordinates from a tile number; use grid axes for the rest"},
@@ -189,7 +208,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         {"a value derived from the tile loop is negative", "for some sizes a tile coordinate is negative", "use tw.tiles"},
         {"two iterations of the tile loop give one tile", "for some sizes one tile is computed twice, and another never",
          "use tw.tiles, whose last group is as wide as what is left"},
-        // expectations
+    };
+}
+
+UnprovedReasons about_expectations() {
+    return {
         {"it is made of too many different elements to be told apart", "the tile mixes too many sources",
          "say it of a tile nearer to the loads"},
         {"nothing in it has a field", "the tile holds no element of the tensor that gives the field",
@@ -201,7 +224,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         {"leave some out", "the values step over some", "let the loop's step and the tile's width agree"},
         {"two folds of", "two folds over one tensor are added", "say it of each fold"},
         {"nothing is taken in where", "for some sizes the fold is empty", "let the range of the expectation be empty there too"},
-        // order
+    };
+}
+
+UnprovedReasons about_order() {
+    return {
         {"no small instance satisfies the assumptions", "the assumptions leave out every size that is small enough to be run",
          "weaken tw.assume (multiples rather than exact values), or split the kernel into variants"},
         {"more than three conditions on sizes and block indices",
@@ -241,7 +268,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         {"not examined further", "another assertion about order fails first, and the run ends there", "mend that one first"},
         {"reaches a statement that it speaks of", "no launch that was tried gets to the statement",
          "check the conditions around it: they may never hold"},
-        // widths and layouts
+    };
+}
+
+UnprovedReasons about_layouts() {
+    return {
         {"may start beside a multiple of its width", "a vector access may be misaligned",
          "tw.assume that the size is a multiple of the vector (K % 8 == 0), or let the layout hold fewer neighbours in a thread"},
         {"may start beside a multiple of the width", "rows may start between vectors",
@@ -263,7 +294,11 @@ const std::vector<UnprovedReason>& unproved_reasons() {
          "tw.relayout afterwards)"},
         {"a factor or a constant beyond 64 bits appeared in the proof", "the proof would need numbers beyond 64 bits",
          "use smaller constants, or bound the sizes with tw.assume"},
-        // programs
+    };
+}
+
+UnprovedReasons about_programs() {
+    return {
         {"is read before a launch writes it", "a launch reads a buffer that no launch before has written",
          "put the launch that writes it first"},
         {"no launch writes it", "the program's output is written by no launch", "give it to a launch as its output"},
@@ -278,14 +313,15 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         {"is not what", "the buffer's strides are not those that the kernel takes", "give the kernel a buffer of its own layout"},
         {"is not promised of", "the kernel needs a promise that the program's parameter does not make",
          "make the same promise in the program's signature"},
-        // anything about integers
+    };
+}
+
+UnprovedReasons about_integers() {
+    return {
         {"could not show", "the condition was neither proved nor refuted for all sizes",
          "add what makes it true as tw.assume (a multiple, a bound), clamp the index with tw.min or tw.max, or give the load a fill"},
     };
-    return table;
 }
-
-namespace {
 
 // The statement in which a tile of this name is carried, or set: the loop for what a loop carries.
 ir::Line line_of(const ir::Kernel& k, const std::string& fragment) {
@@ -315,6 +351,18 @@ std::string name_after(const std::string& text, std::size_t at) {
 }
 
 }  // namespace
+
+// The first three that a reason contains are told: what is more exact stands before what is less so.
+const std::vector<UnprovedReason>& unproved_reasons() {
+    static const UnprovedReasons table = [] {
+        UnprovedReasons all;
+        for (const UnprovedReasons& part : {about_loops(), about_values(), about_shared_memory(), about_outputs(), about_tile_order(),
+                                            about_expectations(), about_order(), about_layouts(), about_programs(), about_integers()})
+            all.insert(all.end(), part.begin(), part.end());
+        return all;
+    }();
+    return table;
+}
 
 std::string with_forms(const ir::Kernel& k, const std::string& reason) {
     std::string told = reason;

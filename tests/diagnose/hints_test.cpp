@@ -68,7 +68,7 @@ TEST_P(Hint, NamesTheLineAndWasTriedOrIsSilent) {
     EXPECT_TRUE(c.repair->proved || c.repair->passed > 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Slips, Hint, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Slips, Hint, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
 
 TEST(Hints, ThereAreAtLeastThirty) { EXPECT_GE(names().size(), 30u); }
 
