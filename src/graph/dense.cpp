@@ -7,8 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "graph/product.h"
-#include "graph/window.h"
+#include "graph/direct.h"
 
 namespace tw::graph {
 
@@ -404,7 +403,38 @@ bool aligned(const Group& g) {
            std::all_of(g.reads.begin(), g.reads.end(), [](const auto& read) { return read.second.offset % 4 == 0; });
 }
 
+const std::string kDirect = "direct:";  // Precision::rows
+
+// What is tried where a direct convolution is not proved: first the same with every tap kept inside the image, then another template.
+std::string instead_of_direct(const Primitives& p, const Primitive& v) {
+    const std::string every = "every:" + v.from;
+    return p.rows.contains(every) ? kDirect + v.from : every;
+}
+
 }  // namespace
+
+std::optional<KernelText> write_direct(const Primitives& p, const Group& group, const std::string& name) {
+    const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
+    if (v.window.padded || p.rows.contains(kDirect + v.from) || !direct_is_better(p, group)) return std::nullopt;
+    Group g = group;
+    const auto axes = g.axes.at(g.anchor);
+    if (axes.back().empty()) return std::nullopt;
+    std::set<int> ends;
+    for (const auto& axis : axes)
+        if (!axis.empty()) ends.insert({axis.back(), atom_before(g, axis.front())});
+    join_atoms(g, ends);
+    std::vector<Residue> r;
+    for (std::size_t d = 0; d < v.window.out.size(); ++d) r.push_back(residues(v.window, d)[0]);
+    Phase phase(p, g, r, false);
+    const auto positions = phase.split();
+    if (positions.empty()) return std::nullopt;
+    Writer w(p, phase.group(), name);
+    if (!write_direct_phase(w, r, positions, true) || w.failed) return std::nullopt;
+    auto kernel = w.finish();
+    if (!kernel) return std::nullopt;
+    kernel->rows = instead_of_direct(p, v);
+    return std::move(*kernel);
+}
 
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& group, const std::string& name) {
     const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
@@ -432,13 +462,14 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
     }
     if (count > 128) return refused("a transposed convolution with more than 128 remainders of its strides");
     std::vector<KernelText> out;
-    bool packed = false;
+    bool packed = false, ready = false;
+    const bool direct = !p.rows.contains(kDirect + v.from) && !p.rows.contains(v.from) && direct_is_better(p, g);
     // Remainders of the last dimension together, where each is for the matrix unit: what they store lies side by side, and is in the cache
     // at one time.
     const std::size_t lasts = all.back().size();
     const std::string apart = "apart:" + v.from;  // Precision::rows: what is not proved together is tried one by one
     const bool merged =
-        lasts > 1 && lasts <= 4 && !p.rows.contains(apart) &&
+        !direct && lasts > 1 && lasts <= 4 && !p.rows.contains(apart) &&
         std::all_of(all.back().begin(), all.back().end(), [&](const Residue& r) { return r.extent == all.back()[0].extent; });
     const auto residue_of = [&](std::size_t i) {
         std::vector<Residue> r(all.size());
@@ -450,6 +481,7 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
         auto kernel = w.finish();
         if (!kernel) return kernel.error();
         if (packed) kernel->rows = together ? apart : v.from;
+        if (direct && ready) kernel->rows = instead_of_direct(p, v);
         out.push_back(std::move(*kernel));
         return std::nullopt;
     };
@@ -494,7 +526,8 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
         const auto positions = phase.split();
         if (positions.empty()) return refused("what follows a convolution cuts its positions");
         Writer w(p, phase.group(), own);
-        if (write_packed_phases(w, {r}, positions, -1, i, !packed)) packed = true;
+        if (direct && write_direct_phase(w, r, positions, !ready)) ready = true;
+        else if (write_packed_phases(w, {r}, positions, -1, i, !packed)) packed = true;
         else Dense(w, r, positions).write();
         if (auto problem = finish(w, false)) return Unexpected<Problem>{*problem};
         ++i;

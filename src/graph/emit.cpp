@@ -29,6 +29,8 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
                                            "a choice that hangs on a rounded product", "this is a limit of the generator", group.anchor}};
     if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].window.padded)
         return write_dense(primitives, group, name);
+    if (group.anchor >= 0)
+        if (auto direct = write_direct(primitives, group, name)) return std::vector<KernelText>{std::move(*direct)};
     Writer w(primitives, group, name);
     bool zeroed = false;
     const Kind kind = group.anchor < 0 ? Kind::pointwise : primitives.list[static_cast<std::size_t>(group.anchor)].kind;

@@ -12,8 +12,8 @@ namespace tw::graph {
 // What a node's writer works with. A failure is noted, and the first one is reported; writers go on with any value.
 class Call {
 public:
-    Call(Builder& builder, const Node& node, std::vector<int> in, const Precision& precision)
-        : b(builder), node(node), precision(precision), in_(std::move(in)) {}
+    Call(Builder& builder, const Node& called, std::vector<int> in, const Precision& at)
+        : b(builder), node(called), precision(at), in_(std::move(in)) {}
 
     Builder& b;
     const Node& node;

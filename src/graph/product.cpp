@@ -26,7 +26,7 @@ public:
         w_.family = conv_ ? "convolution" : "product";
         ProductAxes axes;
         if (!arrange_product(w_, axes)) return;
-        if (conv_ ? write_packed_conv(w_, axes) : write_split_product(w_, axes)) return;
+        if (conv_ ? write_packed_conv(w_, axes) : write_thin_product(w_, axes) || write_split_product(w_, axes)) return;
         m_ = axes.m;
         n_ = axes.n;
         outer_ = axes.outer;

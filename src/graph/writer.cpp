@@ -429,6 +429,22 @@ std::string Writer::left_side() const {
     return out.empty() ? "Y" : "Y[" + out + "]";
 }
 
+namespace {
+
+// A dimension that is a size and lies side by side with others: its stride is made of their sizes.
+std::string stride_text(const Argument& a, std::size_t d) {
+    std::string text;
+    std::int64_t next = 1;
+    for (std::size_t e = 0; e < a.texts.size(); ++e) {
+        if (e == d || a.strides[e] >= a.strides[d]) continue;
+        next *= a.dims[e];
+        text += (text.empty() ? "" : " * ") + (a.texts[e].empty() ? std::to_string(a.dims[e]) : a.texts[e]);
+    }
+    return text.empty() || next != a.strides[d] ? std::to_string(a.strides[d]) : text;
+}
+
+}  // namespace
+
 std::string parameter_list(const std::vector<Argument>& arguments) {
     std::string parameters;
     for (const Argument& a : arguments) {
@@ -441,7 +457,7 @@ std::string parameter_list(const std::vector<Argument>& arguments) {
         }
         for (std::size_t d = 0; d < a.dims.size(); ++d) {
             dims += ", " + (d < a.texts.size() && !a.texts[d].empty() ? a.texts[d] : std::to_string(a.dims[d]));
-            strides += (d ? ", " : "") + std::to_string(a.strides[d]);
+            strides += (d ? ", " : "") + stride_text(a, d);
         }
         if (!rows) dims += fmt::format(", strides=({}{})", strides, a.dims.size() == 1 ? "," : "");
         if (a.range > 0) dims += fmt::format(", range={}", a.range);

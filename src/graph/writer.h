@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,8 @@ bool write_tiles(Writer& w);    // pointwise and reductions; true: the output is
 bool write_product(Writer& w);  // matmul, conv; as above
 void write_window(Writer& w);
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& g, const std::string& name);
+// A convolution whose input has no zeros around it, directly; nothing: another template is for it.
+std::optional<KernelText> write_direct(const Primitives& p, const Group& g, const std::string& name);
 void write_scan(Writer& w);
 void write_arg(Writer& w);
 
