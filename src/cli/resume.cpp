@@ -59,6 +59,7 @@ std::optional<Problem> take_settings(Options& o, const plan::RunDocument& docume
     loop.repairs = whole("repairs", loop.repairs, 100);
     loop.profile_after = text_in(s, "profile_after");
     loop.gates.verify_seconds = number("verify_seconds", loop.gates.verify_seconds, 86400);
+    loop.gates.gate_seconds = number("gate_seconds", loop.gates.gate_seconds, 86400);
     loop.gates.search_seconds = number("search_seconds", loop.gates.search_seconds, 86400);
     loop.gates.rounds = std::max(1, whole("rounds", loop.gates.rounds, 10000));
     if (o.optimize.memory.empty()) o.optimize.memory = recorded_memory(s, path);

@@ -162,7 +162,7 @@ OptimisationAnswer Optimisations::start(const json& given) {
         limits.processes = 4096;
         if (paid) limits.surroundings = runtime::Surroundings::whole;  // our own program, which needs the key of its provider
         limits.on_answer = [&](std::string_view piece) {
-            const std::lock_guard guard(job->mutex);
+            const std::lock_guard output_guard(job->mutex);
             job->output += piece;
             if (job->run.empty() && job->output.rfind("run ", 0) == 0) {
                 const auto end = job->output.find('\n');
@@ -171,7 +171,7 @@ OptimisationAnswer Optimisations::start(const json& given) {
             if (job->output.size() > 2 * kMaxOutput) job->output.erase(0, job->output.size() - kMaxOutput);
         };
         const auto result = runtime::run_program_in_worker(words, limits);
-        const std::lock_guard guard(job->mutex);
+        const std::lock_guard end_guard(job->mutex);
         job->over = true;
         job->status = result.status;
         job->sentence = result.sentence();

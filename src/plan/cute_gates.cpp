@@ -58,19 +58,20 @@ private:
         auto launches = runtime::cute_launches(source_);
         if (!launches) return refuse(FailureClass::syntax, launches.error());
         launches_ = *std::move(launches);
+        auto program = runtime::cute_program(source_);
+        if (!program) return refuse(FailureClass::syntax, program.error());
+        program_ = *std::move(program);
         return Answer::pass;
     }
 
     Answer specification() {
-        auto made = runtime::cute_module(tasks::signature_source(task_), launches_);
+        auto made = runtime::cute_module(tasks::signature_source(task_), launches_, program_);
         if (!made) return refuse(FailureClass::specification, made.error());
         made_ = *std::move(made);
         std::vector<tasks::Sizes> shapes = task_.held_out;
         shapes.insert(shapes.begin(), tasks::Sizes{});
         for (const tasks::Sizes& shape : shapes) {
-            const bool taken = std::any_of(made_.module.kernels.begin(), made_.module.kernels.end(),
-                                           [&](const ir::Kernel& k) { return accepts(k, sizes_for(k, shape)); });
-            if (taken) continue;
+            if (taken(shape)) continue;
             const std::string what =
                 shape.empty() ? "no launch accepts the task's sizes" : "no launch accepts one of the task's held-out shapes";
             return refuse(FailureClass::specification, what + "\n", what);
@@ -81,6 +82,24 @@ private:
         }
         return Answer::pass;
     }
+
+    // Some variant of the kernel, or of each kernel that the program launches, takes the shape.
+    bool taken(const tasks::Sizes& shape) const {
+        const std::vector<ir::Kernel>& kernels = made_.module.kernels;
+        if (made_.module.programs.empty())
+            return std::any_of(kernels.begin(), kernels.end(), [&](const ir::Kernel& k) { return accepts(k, sizes_for(k, shape)); });
+        const ir::Program& p = made_.module.programs.front();
+        ir::Kernel whole;
+        whole.sizes = p.sizes;
+        const std::vector<std::int64_t> sizes = sizes_for(whole, shape);
+        return std::all_of(p.launches.begin(), p.launches.end(), [&](const ir::Launch& l) {
+            std::vector<std::int64_t> own;
+            for (const ir::Expr& e : l.sizes) own.push_back(emulate::size_value(e, sizes).value_or(0));
+            const std::string& name = kernels[static_cast<std::size_t>(l.kernel)].name;
+            return std::any_of(kernels.begin(), kernels.end(), [&](const ir::Kernel& k) { return k.name == name && accepts(k, own); });
+        });
+    }
+
     // What is read of the text, by our own layout algebra and order of events.
     Answer check() {
         SourceMap sources;
@@ -187,6 +206,7 @@ private:
 
     const TileJudge& judge_tile_;
     std::vector<runtime::CuteLaunch> launches_;
+    std::optional<runtime::CuteProgram> program_;
     runtime::CuteModule made_;
     std::future<runtime::Result<runtime::CompiledKernels>> built_;  // last: it reads the others
 };

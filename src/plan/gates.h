@@ -19,8 +19,9 @@
 namespace tw::plan {
 
 struct GateOptions {
-    double verify_seconds = 120;     // wall clock of all static gates
-    double search_seconds = 3;       // for a counterexample
+    double verify_seconds = 60;  // wall clock of all static gates, the compiler's among them
+    double gate_seconds = 5;     // processor time of one static gate's own thread: whether a proof is given up must not depend on the load
+    double search_seconds = 2;   // for a counterexample
     bool invariant_feedback = true;  // false (an ablation): a refused proof is reported without place, instance and tags
     bool compile = true;             // false: the static gates end before the compiler
     bool use_gpu = true;

@@ -585,6 +585,7 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
                         {"profile_after", options_.profile_after},
                         {"memory", options_.memory_path},
                         {"verify_seconds", options_.gates.verify_seconds},
+                        {"gate_seconds", options_.gates.gate_seconds},
                         {"search_seconds", options_.gates.search_seconds},
                         {"rounds", options_.gates.rounds},
                         {"use_knowledge", options_.use_knowledge},

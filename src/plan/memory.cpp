@@ -15,14 +15,14 @@ const char* const kMemorySteps[] = {
     "CREATE TABLE observation(workload TEXT NOT NULL, stage TEXT NOT NULL, bottleneck TEXT NOT NULL, technique TEXT NOT NULL, reward REAL "
     "NOT NULL, lesson TEXT NOT NULL, run TEXT NOT NULL);"
     "CREATE INDEX observation_technique ON observation(workload, technique);"};
-const Database::Schema schema{0x74776d65, 1, kMemorySteps};
+const Database::Schema memory_schema{0x74776d65, 1, kMemorySteps};
 
 }  // namespace
 
 std::filesystem::path Memory::default_path() { return state_folder() / "memory.db"; }
 
 Result<Memory> Memory::open(const std::filesystem::path& path, Database::Mode mode) {
-    auto database = Database::open(path, mode, schema);
+    auto database = Database::open(path, mode, memory_schema);
     if (!database) return std::move(database).propagate();
     Memory memory;
     memory.database_ = std::move(*database);
@@ -66,7 +66,7 @@ Result<void> Memory::observe(const Situation& s, double reward, const std::strin
 }
 
 Result<nlohmann::json> Memory::observations_in(const std::filesystem::path& path) {
-    auto database = Database::open(path, Database::Mode::read, schema);
+    auto database = Database::open(path, Database::Mode::read, memory_schema);
     if (!database) return std::move(database).propagate();
     auto rows = database->prepare("SELECT workload, stage, bottleneck, technique, reward, lesson, run FROM observation ORDER BY rowid");
     if (!rows) return std::move(rows).propagate();

@@ -1,9 +1,14 @@
 // Parse, specification, verify, emulate, compile: in a forked worker, because candidates are untrusted.
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <future>
+#include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -198,7 +203,7 @@ private:
                 if (elements <= 4e5 && accepts(k, sizes)) small.push_back(sizes);
             }
             std::size_t next = 0;
-            for (int mine = 0; mine < 2 && next < small.size() && since(begin) <= 8 && !stop_;) {
+            for (int mine = 0; mine < 2 && next < small.size() && since(begin) <= options_.gate_seconds && !stop_;) {
                 std::vector<std::pair<std::size_t, std::future<emulate::Trial>>> running;
                 for (int number = mine; number < 2 && next < small.size(); ++number, ++next) {
                     running.emplace_back(next, std::async(std::launch::async, [this, &k, &sizes = small[next], number] {
@@ -315,11 +320,61 @@ json pack(const Judgement& j) {
             {"threads", j.threads}};
 }
 
+double seconds_of(clockid_t clock) {
+    timespec t{};
+    ::clock_gettime(clock, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// What `judge` says, or that one of its gates took too long. Only in a worker: a gate that is given up goes on until the process ends.
+Judgement judged_in_time(const GateOptions& options, std::function<Judgement(const GateOptions&)> judge) {
+    struct Judging {  // of the judging thread too, which may outlast this function: never freed
+        GateOptions options;
+        std::mutex mutex;
+        std::vector<std::pair<std::string, double>> gates;  // that began, with the thread's time then
+        clockid_t clock = 0;
+    };
+    auto* const state = new Judging{.options = options};
+    state->options.on_gate = [state, shown = options.on_gate](const char* name) {
+        if (shown) shown(name);
+        const std::scoped_lock lock(state->mutex);
+        ::pthread_getcpuclockid(::pthread_self(), &state->clock);
+        state->gates.emplace_back(name, seconds_of(state->clock));
+    };
+    std::packaged_task<Judgement()> work([state, judge = std::move(judge)] { return judge(state->options); });
+    std::future<Judgement> made = work.get_future();
+    std::thread(std::move(work)).detach();
+    while (made.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+        const std::scoped_lock lock(state->mutex);
+        if (state->gates.empty()) continue;
+        const auto& [gate, began] = state->gates.back();
+        const double seconds = seconds_of(state->clock) - began;
+        if (seconds <= options.gate_seconds) continue;
+        if (made.wait_for(std::chrono::seconds(0)) == std::future_status::ready) break;  // the thread has just ended, and its clock with it
+        Judgement j;
+        j.failure = FailureClass::timeout;
+        j.message = fmt::format("gave up: the gate `{}` took more than {:g} s", gate, options.gate_seconds);
+        j.feedback = j.message + "\nFewer statements (shorter unrolled loops, fewer cases) take less.\n";
+        const std::size_t count = state->gates.size();
+        for (std::size_t i = 0; i < count; ++i) {
+            const bool last = i + 1 == count;
+            const double ended = last ? began + seconds : state->gates[i + 1].second;
+            j.gates.push_back({{"gate", state->gates[i].first},
+                               {"passed", !last},
+                               {"seconds", ended - state->gates[i].second},
+                               {"detail", last ? j.message : ""}});
+        }
+        return j;
+    }
+    return made.get();
+}
+
 }  // namespace
 
 Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options) {
     runtime::WorkerLimits limits;
-    limits.seconds = options.deadline.within(options.verify_seconds);
+    // CuTe's templates take several seconds a kernel, and a program has half a dozen.
+    limits.seconds = options.deadline.within(options.verify_seconds * (task.language == "cute" ? 2 : 1));
     limits.memory_bytes = std::uint64_t{8} << 30;
     const Scratch scratch;  // for the compiler's tools
     limits.box = runtime::box_for_checks(scratch.path());
@@ -333,7 +388,9 @@ Judgement judge_static(const tasks::Task& task, const std::string& source, const
                 o.on_gate = nullptr;
                 return tile(kernel_file, o);
             };
-            const Judgement judged = task.language == "cute" ? judge_cute(task, source, options, without_compiler) : tile(source, options);
+            const Judgement judged = judged_in_time(options, [&](const GateOptions& o) {
+                return task.language == "cute" ? judge_cute(task, source, o, without_compiler) : tile(source, o);
+            });
             return pack(judged).dump(-1, ' ', false, json::error_handler_t::replace);
         },
         limits);

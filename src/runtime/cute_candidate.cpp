@@ -254,6 +254,47 @@ std::vector<std::string> comma_list(std::string_view text) {
     return out;
 }
 
+bool is_name(std::string_view word) {
+    return !word.empty() && word.size() < 100 && !std::isdigit(static_cast<unsigned char>(word[0])) &&
+           std::all_of(word.begin(), word.end(), is_word);
+}
+
+// "H f16 (M, K), strides ((K + 7) // 8 * 8, 1)"; with `outputs` also "H out f16 (M, K)".
+std::optional<CuteTensor> cute_tensor(std::string_view text, bool outputs) {
+    CuteTensor out;
+    const auto word = [&] {
+        const auto end = std::min(text.find(' '), text.size());
+        std::string w(text.substr(0, end));
+        text = trim(text.substr(end));
+        return w;
+    };
+    // What is between a bracket and its own other one.
+    const auto bracket = [&]() -> std::string {
+        int depth = 0;
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            depth += (text[i] == '(') - (text[i] == ')');
+            if (depth > 0) continue;
+            std::string inside(i > 1 ? text.substr(1, i - 1) : "");
+            text = trim(text.substr(i + 1));
+            return is_expression(inside) ? inside : "";
+        }
+        return {};
+    };
+    if (text.size() > 500) return std::nullopt;
+    out.name = word(), out.dtype = word();
+    if (outputs && out.dtype == "out") out.output = true, out.dtype = word();
+    if (!is_name(out.name) || !target::dtype_from_name(out.dtype) || text.empty() || text[0] != '(') return std::nullopt;
+    out.dims = bracket();
+    if (out.dims.empty()) return std::nullopt;
+    if (text.empty()) return out;
+    constexpr std::string_view strides = ", strides (";
+    if (text.substr(0, strides.size()) != strides) return std::nullopt;
+    text = text.substr(strides.size() - 1);
+    out.strides = bracket();
+    if (out.strides.empty() || !text.empty()) return std::nullopt;
+    return out;
+}
+
 // "tma_a = A, box (128, 64), swizzle 128"
 std::optional<CuteMap> map_line(std::string_view text) {
     static const std::regex form(R"(([A-Za-z_]\w*)\s*=\s*([A-Za-z_]\w*)\s*,\s*box\s*\(([0-9, ]+)\)(\s*,\s*swizzle\s+(0|32|64|128))?)");
@@ -294,6 +335,19 @@ std::string take_line(CuteLaunch& launch, const std::string& key, const std::str
         const auto map = map_line(value);
         if (!map) return "a map is NAME = TENSOR, box (ROWS, COLUMNS), swizzle 0, 32, 64 or 128";
         launch.maps.push_back(*map);
+        return {};
+    }
+    if (key == "of") return launch.of = value, is_name(value) ? std::string() : "`of` is the name of a kernel of the program";
+    if (key == "tensor") {
+        const auto tensor = cute_tensor(value, true);
+        if (!tensor) return "a tensor is NAME [out] DTYPE (DIMENSIONS)[, strides (STRIDES)]";
+        launch.tensors.push_back(*tensor);
+        return {};
+    }
+    if (key == "scalar") {
+        const auto words = split_words(value);
+        if (words.size() != 2 || !is_name(words[0]) || !target::dtype_from_name(words[1])) return "a scalar is NAME DTYPE";
+        launch.scalars.push_back(fmt::format("{}: tw.scalar({})", words[0], words[1]));
         return {};
     }
     if (key == "zero") return launch.zeroed = comma_list(value), std::string();
@@ -349,7 +403,9 @@ Expected<std::vector<CuteLaunch>, CuteProblem> cute_launches(std::string_view te
         const std::string problem = take_line(out.back(), std::string(rest.substr(0, blank)), std::string(trim(rest.substr(blank))));
         if (!problem.empty())
             return Unexpected{CuteProblem{
-                number, problem, "its lines are when, grid, threads, shared, persistent, cluster, map, zero, arguments (docs/cute.md)"}};
+                number, problem,
+                "its lines are when, grid, threads, shared, persistent, cluster, map, zero, arguments; of a program's kernel also of, "
+                "tensor, scalar (docs/cute.md)"}};
     }
     if (out.empty())
         return Unexpected{CuteProblem{1, "no launch is described",
@@ -364,14 +420,52 @@ Expected<std::vector<CuteLaunch>, CuteProblem> cute_launches(std::string_view te
     return out;
 }
 
+Expected<std::optional<CuteProgram>, CuteProblem> cute_program(std::string_view text) {
+    std::optional<CuteProgram> out;
+    bool open = false;
+    int number = 0;
+    for (const auto line : split_lines(text)) {
+        ++number;
+        const auto refuse = [&](std::string message, std::string hint = "") {
+            return Unexpected{CuteProblem{number, std::move(message), std::move(hint)}};
+        };
+        if (trim(line) == "// program") {
+            if (out) return refuse("a second program");
+            out.emplace().line = number;
+            open = true;
+            continue;
+        }
+        if (line.substr(0, 4) != "//  ") open = false;
+        if (!open) continue;
+        const std::string_view rest = trim(line.substr(2));
+        const auto blank = std::min(rest.find(' '), rest.size());
+        const std::string_view key = rest.substr(0, blank), value = trim(rest.substr(blank));
+        if (key == "buffer") {
+            const auto buffer = cute_tensor(value, false);
+            if (!buffer) return refuse("a buffer is NAME DTYPE (DIMENSIONS)[, strides (STRIDES)]");
+            out->buffers.push_back(*buffer);
+        } else if (key == "call") {
+            const auto end = std::min(value.find(' '), value.size());
+            CuteCall call{number, std::string(value.substr(0, end)), comma_list(value.substr(end))};
+            if (!is_name(call.kernel) || !std::all_of(call.arguments.begin(), call.arguments.end(), is_name))
+                return refuse("a call is NAME ARGUMENT, ARGUMENT, ...");
+            out->calls.push_back(std::move(call));
+        } else
+            return refuse(fmt::format("a program has no `{}`", printable(std::string(key))),
+                          "its lines are buffer and call (docs/cute.md)");
+    }
+    if (out && out->calls.empty())
+        return Unexpected{CuteProblem{out->line, "the program calls nothing", "write `//   call NAME ARGUMENTS`"}};
+    if (out && (out->calls.size() > 64 || out->buffers.size() > 64))
+        return Unexpected{CuteProblem{out->line, "a program has at most 64 calls and 64 buffers", ""}};
+    return out;
+}
+
 namespace {
 
-// The task's signature with the launch's grid and condition, resolved by the tile language's own rules.
-Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, const CuteLaunch& launch) {
-    std::string text = signature;
-    const auto body = text.rfind("    pass\n");
-    if (body == std::string::npos) return Unexpected{CuteProblem{launch.line, "the task's signature is not one of ours", ""}};
-    text.erase(body);
+// A launch's condition and grid as the body of a kernel; a problem when the grid is none.
+Expected<std::string, CuteProblem> launch_body(const CuteLaunch& launch) {
+    std::string text;
     if (!launch.when.empty()) text += fmt::format("    tw.assume({})\n", launch.when);
     const auto commas = [&] {
         int depth = 0, count = 0;
@@ -380,7 +474,20 @@ Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, co
     }();
     constexpr std::array<const char*, 3> names = {"block_x_", "block_x_, block_y_", "block_x_, block_y_, block_z_"};
     if (commas > 2) return Unexpected{CuteProblem{launch.line, "a grid has at most three dimensions", ""}};
-    text += fmt::format("    {} = tw.grid({})\n", names[static_cast<std::size_t>(commas)], launch.grid);
+    return text + fmt::format("    {} = tw.grid({})\n", names[static_cast<std::size_t>(commas)], launch.grid);
+}
+
+std::optional<CuteProblem> take_launch(ir::Kernel& kernel, const CuteLaunch& launch);
+
+// The task's signature with the launch's grid and condition, resolved by the tile language's own rules.
+Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, const CuteLaunch& launch) {
+    std::string text = signature;
+    const auto end = text.rfind("    pass\n");
+    if (end == std::string::npos) return Unexpected{CuteProblem{launch.line, "the task's signature is not one of ours", ""}};
+    text.erase(end);
+    const auto body = launch_body(launch);
+    if (!body) return Unexpected{body.error()};
+    text += *body;
     SourceMap sources;
     DiagnosticSink sink;
     auto module = lower::compile_text(sources, "launch", text, {}, sink);
@@ -391,6 +498,12 @@ Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, co
                         "expressions are over the task's sizes, as in the tile language: tw.cdiv(M, 128), K % 8 == 0 and N >= 8"}};
     }
     ir::Kernel kernel = std::move(module->kernels.front());
+    if (const auto problem = take_launch(kernel, launch)) return Unexpected{*problem};
+    return kernel;
+}
+
+// What the launch says beside condition and grid: threads, memory, maps.
+std::optional<CuteProblem> take_launch(ir::Kernel& kernel, const CuteLaunch& launch) {
     kernel.warps = launch.threads / 32;
     kernel.shared_bytes = launch.shared_bytes;
     kernel.persistent = launch.blocks_per_multiprocessor > 0;
@@ -400,7 +513,7 @@ Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, co
         const auto tensor =
             std::find_if(kernel.tensors.begin(), kernel.tensors.end(), [&](const ir::Tensor& t) { return t.name == name && t.is_output; });
         if (tensor == kernel.tensors.end())
-            return Unexpected{CuteProblem{launch.line, fmt::format("zero: there is no output {}", printable(name)), ""}};
+            return CuteProblem{launch.line, fmt::format("zero: there is no output {}", printable(name)), ""};
         tensor->zero_initialised = true;
     }
     for (const CuteMap& map : launch.maps) {
@@ -408,18 +521,18 @@ Expected<ir::Kernel, CuteProblem> launch_kernel(const std::string& signature, co
         const auto tensor =
             std::find_if(kernel.tensors.begin(), kernel.tensors.end(), [&](const ir::Tensor& t) { return t.name == map.tensor; });
         if (tensor == kernel.tensors.end() || tensor->dims.size() != map.box.size())
-            return Unexpected{CuteProblem{
-                launch.line, fmt::format("map {}: there is no tensor {} with {} dimensions", map.name, map.tensor, map.box.size()), ""}};
+            return CuteProblem{launch.line,
+                               fmt::format("map {}: there is no tensor {} with {} dimensions", map.name, map.tensor, map.box.size()), ""};
         made.tensor = static_cast<int>(tensor - kernel.tensors.begin());
         for (std::size_t d = map.box.size(); d-- > 0;) {
             if (map.box[d] < 1 || map.box[d] > 256)
-                return Unexpected{CuteProblem{launch.line, fmt::format("map {}: an extent of a box is 1 to 256", map.name), ""}};
+                return CuteProblem{launch.line, fmt::format("map {}: an extent of a box is 1 to 256", map.name), ""};
             made.dims.push_back(static_cast<int>(d)), made.box.push_back(map.box[d]);
         }
         made.swizzle = target::swizzle_from_bytes(map.swizzle_bytes).value_or(target::SwizzleMode::None);
         kernel.tensor_maps.push_back(made);
     }
-    return kernel;
+    return std::nullopt;
 }
 
 std::optional<codegen::Argument> argument_named(const ir::Kernel& kernel, const CuteLaunch& launch, const std::string& name) {
@@ -437,33 +550,150 @@ std::optional<codegen::Argument> argument_named(const ir::Kernel& kernel, const 
         kernel.sizes, [](const std::string& s) -> const std::string& { return s; }, Kind::size);
 }
 
+// The entry and its arguments, in the launch's order or the usual one.
+Expected<CuteEntry, CuteProblem> entry_of(const ir::Kernel& kernel, const CuteLaunch& launch) {
+    CuteEntry entry{launch.kernel, {}};
+    std::vector<std::string> names = launch.arguments;
+    if (names.empty()) {
+        for (const CuteMap& m : launch.maps) names.push_back(m.name);
+        for (const ir::Tensor& t : kernel.tensors) names.push_back(t.name);
+        for (const std::string& s : kernel.sizes) names.push_back(s);
+        for (const ir::ScalarParam& s : kernel.scalars) names.push_back(s.name);
+    }
+    for (const std::string& name : names) {
+        const auto argument = argument_named(kernel, launch, name);
+        if (!argument)
+            return Unexpected{
+                CuteProblem{launch.line,
+                            fmt::format("the launch of {} has an argument '{}', which is no map, tensor, size or scalar of {}",
+                                        launch.kernel, printable(name), launch.of.empty() ? "the task" : launch.of),
+                            ""}};
+        entry.arguments.push_back(*argument);
+    }
+    return entry;
+}
+
+std::string declared(const CuteTensor& t) {
+    return fmt::format("{}, {}{}", t.dtype, t.dims, t.strides.empty() ? "" : fmt::format(", strides=({})", t.strides));
+}
+
+// A kernel of a program as the tile language declares it. Its outputs are set to zero there: what they hold nobody states.
+std::string stub(const CuteLaunch& launch, const std::string& function, const std::string& target, const std::string& body) {
+    std::string outputs, parameters;
+    for (const CuteTensor& t : launch.tensors) {
+        parameters += fmt::format("    {}: tw.Tensor({}),\n", t.name, declared(t));
+        if (!t.output) continue;
+        int depth = 0;
+        std::string indices = "i0_";
+        for (const char c : t.dims) {
+            depth += (c == '(') - (c == ')');
+            if (c == ',' && depth == 0) indices += fmt::format(", i{}_", std::count(indices.begin(), indices.end(), '_'));
+        }
+        outputs += fmt::format("{}{}[{}] = {}(0.0)", outputs.empty() ? "" : "; ", t.name, indices, t.dtype);
+    }
+    for (const std::string& s : launch.scalars) parameters += "    " + s + ",\n";
+    return fmt::format("\n\n@tw.kernel(target=\"{}\", name=\"{}\", computes=\"\"\"{}\"\"\")\ndef {}(\n{}):\n{}", target, launch.of, outputs,
+                       function, parameters, body);
+}
+
+// Launches of a program, its kernels' variants side by side, and the program itself, as a file of the tile language.
+Expected<std::string, CuteProblem> program_text(const std::string& signature, const std::vector<const CuteLaunch*>& launches,
+                                                const CuteProgram& program) {
+    const auto refuse = [](int line, std::string what) { return Unexpected{CuteProblem{line, std::move(what), ""}}; };
+    static const std::regex head(R"re(@tw\.kernel\(target="([a-z0-9_]+)", name="[A-Za-z0-9_]+", computes=)re");
+    std::smatch found;
+    const auto end = signature.rfind("    pass\n");
+    if (end == std::string::npos || !std::regex_search(signature, found, head))
+        return refuse(program.line, "the task's signature is not one of ours");
+    std::set<std::string> types, known, more;
+    const std::string opening = signature.substr(0, static_cast<std::size_t>(found.position(0)));
+    const auto names_in = [](const std::string& text, std::set<std::string>& into) {
+        std::string word;
+        for (const char c : text + " ") {
+            if (is_word(c)) word += c;
+            else {
+                if (is_name(word)) into.insert(word);
+                word.clear();
+            }
+        }
+    };
+    names_in(opening, known);
+    const auto take = [&](const CuteTensor& t) { types.insert(t.dtype), names_in(t.dims + " " + t.strides, more); };
+    std::string kernels;
+    std::set<std::string> functions;
+    for (const CuteLaunch* l : launches) {
+        if (l->of.empty() || l->tensors.empty())
+            return refuse(l->line, fmt::format("the launch of {} needs `of` and its tensors: it is one of a program", l->kernel));
+        for (const CuteTensor& t : l->tensors) take(t);
+        const auto body = launch_body(*l);
+        if (!body) return Unexpected{body.error()};
+        std::string function = l->of;
+        for (int i = 2; !functions.insert(function).second; ++i) function = fmt::format("{}_variant{}", l->of, i);
+        kernels += stub(*l, function, found[1], *body);
+    }
+    for (const CuteTensor& t : program.buffers) take(t);
+    std::vector<std::string> imported;
+    for (const std::string& t : types)
+        if (!known.count(t)) imported.push_back(t);
+    std::string text = opening + (imported.empty() ? "" : fmt::format("from tilewright import {}\n", join(imported, ", ")));
+    std::string sizes;
+    for (const std::string& m : more)
+        if (!known.count(m)) sizes += (sizes.empty() ? "" : " ") + m;
+    if (!sizes.empty()) text += fmt::format("{} = tw.sizes(\"{}\")\n", std::regex_replace(sizes, std::regex(" "), ", "), sizes);
+    text += kernels + "\n\n" + "@tw.program(computes=" +
+            signature.substr(static_cast<std::size_t>(found.position(0) + found.length(0)),
+                             end - static_cast<std::size_t>(found.position(0) + found.length(0)));
+    for (const CuteTensor& b : program.buffers) text += fmt::format("    {} = tw.buffer({})\n", b.name, declared(b));
+    for (const CuteCall& c : program.calls) text += fmt::format("    {}({})\n", c.kernel, fmt::join(c.arguments, ", "));
+    return text;
+}
+
+Expected<CuteModule, CuteProblem> program_module(const std::string& signature, const std::vector<CuteLaunch>& launches,
+                                                 const CuteProgram& program) {
+    std::vector<const CuteLaunch*> ordered;  // variants of one kernel are neighbours
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+        const bool taken = std::any_of(ordered.begin(), ordered.end(), [&](const CuteLaunch* l) { return l->of == launches[i].of; });
+        for (std::size_t j = i; !taken && j < launches.size(); ++j)
+            if (launches[j].of == launches[i].of) ordered.push_back(&launches[j]);
+    }
+    const auto text = program_text(signature, ordered, program);
+    if (!text) return Unexpected{text.error()};
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_text(sources, "launches", *text, {}, sink);
+    if (!module || module->kernels.size() != ordered.size() || module->programs.size() != 1 || sink.has_errors()) {
+        const std::string why = sink.empty() ? "it cannot be read" : sink.in_source_order().front()->message;
+        return Unexpected{CuteProblem{program.line, fmt::format("the program and its launches: {}", why),
+                                      "tensors, buffers, grids and conditions are over the task's sizes, as in the tile language"}};
+    }
+    CuteModule out;
+    out.module = *std::move(module);
+    for (std::size_t i = 0; i < ordered.size(); ++i) {
+        ir::Kernel& kernel = out.module.kernels[i];
+        if (const auto problem = take_launch(kernel, *ordered[i])) return Unexpected{*problem};
+        auto entry = entry_of(kernel, *ordered[i]);
+        if (!entry) return Unexpected{entry.error()};
+        out.entries.push_back(*std::move(entry));
+    }
+    return out;
+}
+
 }  // namespace
 
-Expected<CuteModule, CuteProblem> cute_module(const std::string& signature, const std::vector<CuteLaunch>& launches) {
+Expected<CuteModule, CuteProblem> cute_module(const std::string& signature, const std::vector<CuteLaunch>& launches,
+                                              const std::optional<CuteProgram>& program) {
+    if (program) return program_module(signature, launches, *program);
     CuteModule out;
     for (const CuteLaunch& launch : launches) {
+        if (!launch.of.empty() || !launch.tensors.empty() || !launch.scalars.empty())
+            return Unexpected{CuteProblem{launch.line, "`of`, `tensor` and `scalar` belong to the kernels of a program, and there is none",
+                                          "write `// program` and its calls (docs/cute.md)"}};
         auto kernel = launch_kernel(signature, launch);
         if (!kernel) return Unexpected{kernel.error()};
-        CuteEntry entry{launch.kernel, {}};
-        std::vector<std::string> names = launch.arguments;
-        if (names.empty()) {
-            for (const CuteMap& m : launch.maps) names.push_back(m.name);
-            for (const ir::Tensor& t : kernel->tensors) names.push_back(t.name);
-            for (const std::string& s : kernel->sizes) names.push_back(s);
-            for (const ir::ScalarParam& s : kernel->scalars) names.push_back(s.name);
-        }
-        for (const std::string& name : names) {
-            const auto argument = argument_named(*kernel, launch, name);
-            if (!argument)
-                return Unexpected{
-                    CuteProblem{launch.line,
-                                fmt::format("the launch of {} has an argument '{}', which is no map, tensor, size or scalar of the task",
-                                            launch.kernel, printable(name)),
-                                ""}};
-            entry.arguments.push_back(*argument);
-        }
+        auto entry = entry_of(*kernel, launch);
+        if (!entry) return Unexpected{entry.error()};
         out.module.kernels.push_back(*std::move(kernel));
-        out.entries.push_back(std::move(entry));
+        out.entries.push_back(*std::move(entry));
     }
     return out;
 }

@@ -12,6 +12,19 @@
 //   //   arguments tma_a, A, B, C, M, N, K                  optional: maps, tensors, sizes (int), scalars, in this order
 //   extern "C" __global__ void gemm_kernel(...)
 //
+// Several launches with buffers between them are a program. Its kernels have names and parameters of their own:
+//
+//   // program
+//   //   buffer H f16 (M, K), strides ((K + 7) // 8 * 8, 1)  memory that lives for the call
+//   //   call split A, H                                     a kernel's name and what it gets: tensors and buffers, then scalars
+//   //   call multiply H, B, C
+//   // launch split_kernel
+//   //   of split                                            the kernel of the program that this is (a variant of)
+//   //   tensor X f32 (M, K)
+//   //   tensor Y out f16 (M, K), strides ((K + 7) // 8 * 8, 1)
+//   //   scalar alpha f32
+//   //   grid ...
+//
 // There is no host code, so that nothing of a candidate runs in our process: we read the lines, encode the descriptors and launch.
 #pragma once
 
@@ -38,9 +51,18 @@ struct CuteMap {
     int swizzle_bytes = 0;
 };
 
+// A buffer of a program, or a parameter of one of its kernels.
+struct CuteTensor {
+    std::string name, dtype, dims, strides;  // the last two without their brackets; no strides: row after row
+    bool output = false;
+};
+
 struct CuteLaunch {
     int line = 0;
     std::string kernel, when, grid;
+    std::string of;                                                    // of a program: the kernel that this is a variant of
+    std::vector<CuteTensor> tensors;                                   // its parameters
+    std::vector<std::string> scalars;                                  // "alpha: tw.scalar(f32)"
     int threads = 0, shared_bytes = 0, blocks_per_multiprocessor = 0;  // the last: 0 when it is not persistent
     int cluster[3] = {1, 1, 1};
     std::vector<CuteMap> maps;
@@ -54,16 +76,30 @@ std::optional<CuteProblem> cute_text_problem(std::string_view text);
 
 Expected<std::vector<CuteLaunch>, CuteProblem> cute_launches(std::string_view text);
 
+struct CuteCall {
+    int line = 0;
+    std::string kernel;
+    std::vector<std::string> arguments;
+};
+struct CuteProgram {
+    int line = 0;
+    std::vector<CuteTensor> buffers;
+    std::vector<CuteCall> calls;
+};
+// Nothing: the text describes one kernel and its variants.
+Expected<std::optional<CuteProgram>, CuteProblem> cute_program(std::string_view text);
+
 struct CuteEntry {
     std::string entry;
     std::vector<codegen::Argument> arguments;
 };
 struct CuteModule {
-    ir::Module module;  // one kernel without statements for each launch: signature, grid, conditions, maps
+    ir::Module module;  // one kernel without statements for each launch: signature, grid, conditions, maps; the program
     std::vector<CuteEntry> entries;
 };
 // `signature`: the task's signature as a kernel file (tasks::signature_source).
-Expected<CuteModule, CuteProblem> cute_module(const std::string& signature, const std::vector<CuteLaunch>& launches);
+Expected<CuteModule, CuteProblem> cute_module(const std::string& signature, const std::vector<CuteLaunch>& launches,
+                                              const std::optional<CuteProgram>& program = std::nullopt);
 
 // The candidate's text as a request: CUTLASS's and CUDA's headers, no other folder.
 Result<CompileRequest> request_for_cute(const std::string& text, const std::string& name, const std::string& arch);

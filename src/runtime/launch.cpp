@@ -65,7 +65,9 @@ Result<std::unique_ptr<KernelModule>> KernelModule::from_cute(const std::string&
     if (const auto problem = cute_text_problem(text)) return refused(*problem);
     const auto launches = cute_launches(text);
     if (!launches) return refused(launches.error());
-    auto module = cute_module(signature, *launches);
+    const auto program = cute_program(text);
+    if (!program) return refused(program.error());
+    auto module = cute_module(signature, *launches, *program);
     if (!module) return refused(module.error());
     auto made = std::make_unique<KernelModule>();
     made->module_ = std::move(module->module);

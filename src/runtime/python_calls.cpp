@@ -140,9 +140,12 @@ struct Entry {
     cu::Context context = nullptr;
 };
 
+// Shared with the calls under way: while one launches, without the lock, another thread may replace or forget its entry.
+using Entries = std::unordered_multimap<std::uint64_t, std::shared_ptr<const Entry>>;
+
 struct Table {
     bool flowing = false;
-    std::unordered_multimap<std::uint64_t, std::unique_ptr<Entry>> entries;
+    Entries entries;
 };
 
 constexpr const char* capsule_name = "tilewright.table";
@@ -227,19 +230,20 @@ bool read_tuple(Reading& reading, const Table& table, py::Object* given, py::Obj
     return reading.tensor_count > 0;
 }
 
-Entry* find(const Table& table, const Reading& reading) {
-    const auto [first, last] = table.entries.equal_range(reading.hash);
+// end(): nothing is recorded for these arguments.
+Entries::const_iterator find(const Entries& entries, const Reading& reading) {
+    const auto [first, last] = entries.equal_range(reading.hash);
     for (auto at = first; at != last; ++at) {
-        Entry& e = *at->second;
+        const Entry& e = *at->second;
         if (e.words.size() != reading.word_count ||
             std::memcmp(e.words.data(), reading.words, reading.word_count * sizeof(std::int64_t)) != 0)
             continue;
         bool same = e.others.size() == reading.other_count;
         for (std::size_t i = 0; same && i < e.others.size(); ++i) same = same_object(e.others[i].get(), reading.others[i]);
-        if (same) return &e;
+        if (same) return at;
         py::calls()->error_clear();
     }
-    return nullptr;
+    return entries.end();
 }
 
 cu::Context current_context() {
@@ -318,7 +322,8 @@ py::Object* run_entry(const Entry& entry, const Reading& reading) {
 
 // NotImplemented (a new reference): nothing is recorded for this call.
 py::Object* run_reading(const Table& table, const Reading& reading) {
-    const Entry* entry = world.recordings == 0 ? find(table, reading) : nullptr;
+    const auto found = world.recordings == 0 ? find(table.entries, reading) : table.entries.end();
+    const std::shared_ptr<const Entry> entry = found == table.entries.end() ? nullptr : found->second;
     if (!entry || entry->context != current_context() || (!table.flowing && needs_gradient(reading)))
         return Held::shared(py::calls()->not_implemented).release();
     if (!table.flowing) {
@@ -471,13 +476,10 @@ py::Object* remember(py::Object*, py::Object* const* arguments, py::Size count) 
     entry->words.assign(reading.words, reading.words + reading.word_count);
     for (std::size_t i = 0; i < reading.other_count; ++i) entry->others.push_back(Held::shared(reading.others[i]));
     entry->context = current_context();
-    if (Entry* known = find(*table, reading)) {
-        *known = std::move(*entry);
-    } else {
-        // A caller whose shapes never come back must not fill the memory.
-        if (table->entries.size() >= most_entries) table->entries.clear();
-        table->entries.emplace(reading.hash, std::move(entry));
-    }
+    if (const auto known = find(table->entries, reading); known != table->entries.end()) table->entries.erase(known);
+    // A caller whose shapes never come back must not fill the memory.
+    if (table->entries.size() >= most_entries) table->entries.clear();
+    table->entries.emplace(reading.hash, std::move(entry));
     return Held::shared(python.true_object).release();
 }
 

@@ -1,25 +1,13 @@
 #include "runtime/variants.h"
 
-#include <cctype>
-
+#include "base/identifier.h"
 #include "base/text.h"
 
 namespace tw::runtime {
-namespace {
-
-bool is_identifier(std::string_view text) {
-    if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
-    for (const unsigned char c : text)
-        if (!std::isalnum(c) && c != '_') return false;
-    return true;
-}
-
-}  // namespace
-
 Result<std::pair<std::string, std::string>> parse_define(std::string_view text) {
     const auto equals = text.find('=');
     const auto name = text.substr(0, equals);
-    if (!is_identifier(name))
+    if (!is_identifier(name, name.size()))
         return fail(FailureKind::bad_input, "'" + std::string(text) + "' does not define a name", "write -DNAME=VALUE or -DNAME");
     return std::pair{std::string(name), equals == std::string_view::npos ? std::string() : std::string(text.substr(equals + 1))};
 }

@@ -175,6 +175,9 @@ Roofline roofline(const Task& task, const Machine& m) {
         case target::DType::E4M3:
         case target::DType::E5M2: peak = m.fp8 > 0 ? m.fp8 : m.bf16; break;
         case target::DType::TF32: peak = m.tf32; break;
+        case target::DType::F32:  // a product of f32 numbers is three of their halves' on the matrix unit
+            if (task.workload == WorkloadClass::contraction) peak = std::max(peak, m.bf16 / 3);
+            break;
         default: break;
     }
     Roofline r;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/identifier.h"
 #include "base/text.h"
 #include "lang/computes.h"
 
@@ -37,13 +38,13 @@ public:
             !pairs(line_.scalars, "--scalar", "eps=1e-5", scalars_))
             return std::nullopt;
         for (const auto& [name, value] : sizes_) {
-            if (!is_name(name)) return fail(fmt::format("--set: '{}' is no name for a size", printable(name)));
+            if (!is_identifier(name)) return fail(fmt::format("--set: '{}' is no name for a size", printable(name)));
             if (!is_count(value)) return fail(fmt::format("--set {}={}: a size is a whole number from 1 on", name, printable(value)));
         }
         for (auto& [name, value] : scalars_) {
             char* end = nullptr;
             const double number = std::strtod(value.c_str(), &end);
-            if (!is_name(name) || value.empty() || *end || !std::isfinite(number))
+            if (!is_identifier(name) || value.empty() || *end || !std::isfinite(number))
                 return fail(fmt::format("--scalar {}={} is no number with a name", printable(name), printable(value)), "--scalar eps=1e-5");
             value = fmt::format("{:.17g}", number);
         }
@@ -61,10 +62,6 @@ private:
         auto& d = sink_.error(Code::task_value, {}, message);
         if (!hint.empty()) d.with_hint(hint);
         return std::nullopt;
-    }
-    static bool is_name(const std::string& s) {
-        return !s.empty() && s.size() <= 64 && !std::isdigit(static_cast<unsigned char>(s[0])) &&
-               std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     }
     static bool is_count(const std::string& s) {
         return !s.empty() && s.size() <= 13 && std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isdigit(c); }) &&

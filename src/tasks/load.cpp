@@ -1,6 +1,5 @@
 #include "tasks/load.h"
 
-#include <cctype>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "base/identifier.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "lower/lower.h"
@@ -21,14 +21,6 @@ namespace {
 constexpr std::size_t kMaxFile = 1u << 20;
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 constexpr std::size_t kMaxTensors = 64;
-
-bool is_name(const std::string& s) {
-    if (s.empty() || s.size() > 64 || !(std::isalpha(static_cast<unsigned char>(s[0])) || s[0] == '_')) return false;
-    for (char c : s) {
-        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-    }
-    return true;
-}
 
 class Reader {
 public:
@@ -65,7 +57,7 @@ public:
             const std::string name(key.str());
             const auto v = value.value<std::int64_t>();
             if (!value.is_integer() || !v) key_error(value, fmt::format("{}.{} is an integer", what, name));
-            else if (!is_name(name)) value_error(value, fmt::format("'{}' is no name for a size", printable(name)));
+            else if (!is_identifier(name)) value_error(value, fmt::format("'{}' is no name for a size", printable(name)));
             else if (*v < 1 || *v > kMaxSize) value_error(value, fmt::format("size {} is {}, it must lie between 1 and 2^40", name, *v));
             else out.emplace_back(name, *v);
         }
@@ -122,7 +114,7 @@ public:
                 spec.extra += fmt::format(", range=({}, {})", ends[0], ends[1]);
             } else if (key.str() == "offsets_of") {
                 const std::string of = string(value, "offsets_of");
-                if (!is_name(of))
+                if (!is_identifier(of))
                     return value_error(value, fmt::format("tensor {}: offsets_of names the tensor of group numbers", name)), std::nullopt;
                 spec.extra += fmt::format(", offsets_of=\"{}\"", of);
             } else if (key.str() == "sorted") {
@@ -156,7 +148,7 @@ public:
             else if (key == "computes") task.computes = string(value, key);
             else if (key == "peer") {
                 task.peer = string(value, key);
-                const bool torch = task.peer.rfind("torch:", 0) == 0 && is_name(task.peer.substr(6));
+                const bool torch = task.peer.rfind("torch:", 0) == 0 && is_identifier(task.peer.substr(6));
                 if (task.peer != "cublaslt" && !torch) value_error(value, "peer is cublaslt or torch:NAME, a name of bench/peers.json");
             } else if (key == "target") {
                 task.target = string(value, key);
@@ -181,7 +173,7 @@ public:
                     if (t->size() > kMaxTensors) value_error(value, "too many tensors");
                     else
                         in_text_order(*t, [&](const std::string& name, const toml::node& n) {
-                            if (!is_name(name)) return value_error(n, fmt::format("'{}' is no name for a tensor", printable(name)));
+                            if (!is_identifier(name)) return value_error(n, fmt::format("'{}' is no name for a tensor", printable(name)));
                             if (auto spec = tensor(name, n, task)) task.tensors.push_back(std::move(*spec));
                         });
                 } else key_error(value, "tensors is a table");
@@ -197,7 +189,7 @@ public:
                             if (!d) return value_error(n, fmt::format("scalar {} has an unknown dtype", name));
                             s.dtype = *d;
                         }
-                        if (!is_name(name) || !v || !v->is_number())
+                        if (!is_identifier(name) || !v || !v->is_number())
                             return key_error(n, fmt::format("scalar '{}' needs a value", printable(name)));
                         s.value = v->value<double>().value_or(1.0);
                         task.scalars.push_back(s);
@@ -232,7 +224,7 @@ private:
 void check_whole(Task& task, DiagnosticSink& sink) {
     if (task.computes.empty()) sink.error(Code::task_key, {}, "the task has no `computes`");
     if (task.tensors.empty()) sink.error(Code::task_key, {}, "the task has no [tensors]");
-    if (!is_name(task.name)) sink.error(Code::task_value, {}, fmt::format("'{}' is no name for a task", printable(task.name)));
+    if (!is_identifier(task.name)) sink.error(Code::task_value, {}, fmt::format("'{}' is no name for a task", printable(task.name)));
     std::set<std::string> names;
     const auto once = [&](const std::string& name) {
         if (!names.insert(name).second) sink.error(Code::task_value, {}, fmt::format("the name '{}' is used twice", name));

@@ -21,15 +21,15 @@ std::optional<WorkloadClass> parse_workload_class(std::string_view text) {
     return std::nullopt;
 }
 
-std::int64_t Task::size(const std::string& name) const {
+std::int64_t Task::size(const std::string& of) const {
     for (const auto& [n, v] : sizes)
-        if (n == name) return v;
+        if (n == of) return v;
     return 0;
 }
 
-const TensorSpec* Task::tensor(const std::string& name) const {
+const TensorSpec* Task::tensor(const std::string& called) const {
     for (const TensorSpec& t : tensors)
-        if (t.name == name) return &t;
+        if (t.name == called) return &t;
     return nullptr;
 }
 

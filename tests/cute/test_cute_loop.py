@@ -92,3 +92,44 @@ def test_refusals_before_the_compiler(tmp_path, text, failure, word):
     assert not said["passed"] and said["failure_class"] == failure, (said["failure_class"], said["message"])
     assert word in said["feedback"] + said["message"], said["feedback"]
     assert gate(said, "compile") is None
+
+
+PROGRAM_TEXT = """#include <cuda_fp16.h>
+// program
+//   buffer H f16 (M, N)
+//   call halves X, H
+//   call doubled H, Y
+// launch halves_kernel
+//   of halves
+//   tensor A f32 (M, N)
+//   tensor B out f16 (M, N)
+//   grid M
+//   threads 256
+extern "C" __global__ void halves_kernel(float const* A, __half* B, int M, int N) {
+  for (int i = threadIdx.x; i < N; i += 256) B[(long long)blockIdx.x * N + i] = __float2half(A[(long long)blockIdx.x * N + i]);
+}
+// launch doubled_kernel
+//   of doubled
+//   tensor A f16 (M, N)
+//   tensor B out f32 (M, N)
+//   grid M
+//   threads 256
+extern "C" __global__ void doubled_kernel(__half const* A, float* B, int M, int N) {
+  for (int i = threadIdx.x; i < N; i += 256) B[(long long)blockIdx.x * N + i] = 2.0f * __half2float(A[(long long)blockIdx.x * N + i]);
+}
+"""
+
+
+@pytest.mark.skipif(HEADERS is None, reason="CuTe's headers are not installed (scripts/setup.sh)")
+def test_a_program_of_two_launches_passes_the_gates(tmp_path):
+    said = submit(tmp_path, PROGRAM_TEXT)
+    assert gate(said, "specification")["passed"], said
+    assert gate(said, "check")["passed"], said
+    compiled = gate(said, "compile")
+    assert compiled and compiled["passed"] is not False, said  # None: no compiler library on this machine
+
+
+def test_calls_of_a_program_are_checked(tmp_path):
+    said = submit(tmp_path, PROGRAM_TEXT.replace("call doubled H, Y", "call doubled Y, H"))
+    assert not gate(said, "specification")["passed"]
+    assert "program" in said["message"], said

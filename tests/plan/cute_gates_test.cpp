@@ -58,6 +58,53 @@ TEST(CuteGates, TheBuiltInProposerStartsInCute) {
     }
 }
 
+// An f32 product, its operands and result as TOML: `a` and `b` in the order of their axes.
+tasks::Task f32_product(const std::string& computes, const std::string& sizes, const std::string& a, const std::string& b,
+                        const std::string& c = "\"M\", \"N\"", const std::string& more = "") {
+    const auto tensor = [](const std::string& name, const std::string& dims) {
+        return name + " = { dtype = \"f32\", dims = [" + dims + "] }\n";
+    };
+    return task_of(computes, sizes, tensor("A", a) + tensor("W", b) + more + tensor("C", c));
+}
+
+// Every way in which operands lie, batches, rows that are no whole vectors, few results of a long sum, something after the sum: a program
+// on the matrix unit from the first candidate on, proved as tile kernels.
+TEST(CuteGates, F32ProductsStartOnTheMatrixUnitInEveryForm) {
+    const std::string mk = "\"M\", \"K\"", km = "\"K\", \"M\"", kn = "\"K\", \"N\"", nk = "\"N\", \"K\"",
+                      square = "M = 2048\nN = 2048\nK = 512";
+    const std::pair<const char*, tasks::Task> forms[] = {
+        {"NN", f32_product("C[m, n] = sum(k, A[m, k] * W[k, n])", square, mk, kn)},
+        {"TT", f32_product("C[m, n] = sum(k, A[k, m] * W[n, k])", square, km, nk)},
+        {"NT with bias", f32_product("C[m, n] = relu(sum(k, A[m, k] * W[n, k]) + bias[n])", square, mk, nk, "\"M\", \"N\"",
+                                     "bias = { dtype = \"f32\", dims = [\"N\"] }\n")},
+        {"odd rows", f32_product("C[m, n] = sum(k, A[m, k] * W[k, n])", "M = 1025\nN = 993\nK = 811", mk, kn)},
+        {"batches", f32_product("C[b, m, n] = sum(k, A[b, m, k] * W[b, k, n])", "B = 16\nM = 512\nN = 512\nK = 256", "\"B\", " + mk,
+                                "\"B\", " + kn, "\"B\", \"M\", \"N\"")},
+        {"one W for all", f32_product("C[b, m, n] = sum(k, A[b, m, k] * W[k, n])", "B = 16\nM = 512\nN = 512\nK = 256", "\"B\", " + mk, kn,
+                                      "\"B\", \"M\", \"N\"")},
+        {"long sum", f32_product("C[m, n] = sum(k, A[m, k] * W[k, n])", "M = 256\nN = 256\nK = 65536", mk, kn)},
+    };
+    for (const auto& [name, task] : forms) {
+        const std::string source = first_of(task);
+        EXPECT_NE(source.find("mma=split"), std::string::npos) << name << "\n" << source.substr(0, 300);
+        EXPECT_NE(source.find("// program\n"), std::string::npos) << name;
+        EXPECT_NE(source.find("SM90_64x128x16_F32F16F16"), std::string::npos) << name;
+        EXPECT_EQ(source.find("splits=") != std::string::npos, std::string(name) == "long sum") << name;
+        const Judgement j = judged(task, source);
+        EXPECT_EQ(j.failure, FailureClass::none) << name << "\n" << j.feedback;
+        EXPECT_GT(j.obligations, 0) << name;
+        EXPECT_TRUE(j.proof.contains("printed_from")) << name;
+    }
+}
+
+// Too little work for the launches, and what the parts are not for: the plain kernel.
+TEST(CuteGates, SmallF32ProductsAreOneKernel) {
+    const std::string source =
+        first_of(f32_product("C[m, n] = sum(k, A[m, k] * W[k, n])", "M = 128\nN = 128\nK = 64", "\"M\", \"K\"", "\"K\", \"N\""));
+    EXPECT_NE(source.find("mma=fma"), std::string::npos) << source.substr(0, 300);
+    EXPECT_EQ(source.find("// program"), std::string::npos);
+}
+
 TEST(CuteGates, ATechniqueLeadsFromCuteToCute) {
     const tasks::Task task = product();
     const auto proposer = make_builtin_proposer();

@@ -1,6 +1,7 @@
 // One planted fault of each kind: the class that the static gates give it, and that the repair asked for is that class's own.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
 
 #include "plan/feedback.h"
@@ -26,7 +27,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
     return text.replace(at, what.size(), by);
 }
 
-Judgement judge(const std::string& source) {
+Judgement judge(const std::string& source, double gate_seconds = 5) {
     SourceMap sources;
     DiagnosticSink sink;
     const auto task = tasks::load_task_text(sources, "turn.toml",
@@ -37,6 +38,7 @@ Judgement judge(const std::string& source) {
     EXPECT_TRUE(task.has_value());
     GateOptions options;
     options.use_gpu = false;
+    options.gate_seconds = gate_seconds;
     return judge_static(*task, source, options);
 }
 
@@ -103,6 +105,19 @@ TEST(FailureClass, NamesAreReadBack) {
         EXPECT_EQ(static_cast<int>(back), i);
         EXPECT_TRUE(i == 0 || !request_for(back).empty());
     }
+}
+
+// A proof that takes too long costs one candidate a few seconds, and the gates before it are told.
+TEST(FailureClass, AGateThatTakesTooLongIsGivenUp) {
+    std::string body = kRight;
+    for (int i = 0; i < 400; ++i) body += "    tw.sync()\n    tw.store(s, tw.load(s.T) + " + std::to_string(i) + ".0)\n";
+    const auto began = std::chrono::steady_clock::now();
+    const Judgement j = judge(std::string(kHead) + body, 0.05);
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(), 20);
+    EXPECT_EQ(j.failure, FailureClass::timeout) << j.message;
+    EXPECT_NE(j.message.find("gave up: the gate `"), std::string::npos) << j.message;
+    ASSERT_FALSE(j.gates.empty());
+    EXPECT_EQ(j.gates.back()["passed"], false);
 }
 
 }  // namespace failure_class_test

@@ -150,7 +150,7 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(, OverTheWire, ::testing::Values(Wire::openai, Wire::anthropic),
-                         [](const auto& info) { return info.param == Wire::openai ? "OpenAI" : "Anthropic"; });
+                         [](const auto& given) { return given.param == Wire::openai ? "OpenAI" : "Anthropic"; });
 
 TEST_P(OverTheWire, AGoodReplyIsTakenWithItsCost) {
     const Asked asked = ask("good");

@@ -181,6 +181,87 @@ TEST(CuteCandidate, LaunchLinesThatMeanNothingAreNamed) {
     }
 }
 
+const char* const kProgram = R"(// program
+//   buffer H f16 (M, N), strides ((N + 7) // 8 * 8, 1)
+//   call halves X, H, s
+//   call widen H, Y
+// launch halves_kernel
+//   of halves
+//   tensor A f32 (M, N)
+//   tensor B out f16 (M, N), strides ((N + 7) // 8 * 8, 1)
+//   scalar t f32
+//   when N % 4 == 0
+//   grid M
+//   threads 128
+// launch halves_any
+//   of halves
+//   tensor A f32 (M, N)
+//   tensor B out f16 (M, N), strides ((N + 7) // 8 * 8, 1)
+//   scalar t f32
+//   grid M
+//   threads 64
+// launch widen_kernel
+//   of widen
+//   tensor A f16 (rows, width), strides ((width + 7) // 8 * 8, 1)
+//   tensor B out f32 (rows, width)
+//   map t = A, box (1, 64)
+//   grid rows
+//   threads 128
+)";
+
+TEST(CuteCandidate, AProgramHasBuffersAndCalls) {
+    const auto launches = cute_launches(kProgram);
+    const auto program = cute_program(kProgram);
+    ASSERT_TRUE(launches && program && *program);
+    const auto made = cute_module(kSignature, *launches, *program);
+    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_EQ(made->module.kernels.size(), 3u);
+    ASSERT_EQ(made->module.programs.size(), 1u);
+    const ir::Program& p = made->module.programs[0];
+    EXPECT_EQ(p.name, "scale");
+    ASSERT_EQ(p.tensors.size(), 3u);
+    EXPECT_EQ(p.parameter_count, 2);
+    EXPECT_EQ(p.tensors[2].dtype, target::DType::F16);
+    ASSERT_EQ(p.launches.size(), 2u);
+    EXPECT_EQ(made->module.kernels[0].name, "halves");
+    EXPECT_EQ(made->module.kernels[1].name, "halves");  // the variant without a condition
+    EXPECT_EQ(made->entries[1].entry, "halves_any");
+    EXPECT_EQ(p.launches[1].kernel, 2);
+    EXPECT_TRUE(made->module.kernels[2].tensors[1].is_output);
+    EXPECT_EQ(made->module.kernels[2].tensor_maps.size(), 1u);
+    EXPECT_FALSE(cute_program("// launch k\n//   grid M\n//   threads 128\n").value());
+}
+
+TEST(CuteCandidate, ProgramsThatMeanNothingAreNamed) {
+    const auto changed = [](const std::string& from, const std::string& to) {
+        std::string text = kProgram;
+        text.replace(text.find(from), from.size(), to);
+        return text;
+    };
+    const std::string wrong[] = {
+        changed("call widen H, Y", "call widen Y, Y"),          // another type
+        changed("call widen H, Y", "call nobody H, Y"),         // no such kernel
+        changed("call widen H, Y", "call widen H"),             // an argument is missing
+        changed("call halves X, H, s", "call halves X, H, H"),  // a tensor for a scalar
+        changed("//   of widen\n", ""),                         // whose launch is it?
+        changed("buffer H f16 (M, N), strides ((N + 7) // 8 * 8, 1)", "buffer H f16 (N, M)"),
+        changed("tensor B out f32 (rows, width)", "tensor B out f32 (rows, width + 1)"),
+    };
+    for (const std::string& text : wrong) {
+        const auto launches = cute_launches(text);
+        const auto program = cute_program(text);
+        ASSERT_TRUE(launches && program) << text;
+        EXPECT_FALSE(cute_module(kSignature, *launches, *program)) << text;
+    }
+    for (const char* text : {"// program\n", "// program\n//   buffer H f17 (M)\n", "// program\n//   call f A; import os\n",
+                             "// program\n//   buffer H f16 (M\n", "// program\n//   speed 9\n", "// program\n//   call f A\n// program\n"})
+        EXPECT_FALSE(cute_program(text)) << text;
+    // A kernel's own parameters without a program.
+    const auto launches = cute_launches("// launch k\n//   of f\n//   tensor X f32 (M, N)\n//   grid M\n//   threads 128\n");
+    ASSERT_TRUE(launches);
+    EXPECT_FALSE(cute_module(kSignature, *launches));
+}
+
 // The driver copies as many bytes as the kernel declares, from our memory.
 TEST(CuteCandidate, ParametersAreComparedWithTheArguments) {
     if (!nvrtc_identity()) GTEST_SKIP() << "no NVRTC on this machine";

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"interleave", [](TensorMapRequest& r) { r.interleave_bytes = 8; }, "interleave is 8"},
         BadCase{"inner_bytes", [](TensorMapRequest& r) { r.box[0] = 4; }, "multiple of 16"},
         BadCase{"fill", [](TensorMapRequest& r) { r.dtype = "i32", r.box[0] = 32, r.fill_with_nan = true; }, "floating-point"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& given) { return std::string(given.param.name); });
 
 }  // namespace tensor_map_test
 }  // namespace tw::runtime

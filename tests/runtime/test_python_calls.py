@@ -189,3 +189,26 @@ def test_tables_that_are_filled_are_emptied_and_let_go(driver, tmp_path):
             f["remember"](u, (a, b, "s"), {"k": n + 1000}, (((n,), (1,), None),), ((call, three, None, ()),), 0)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4000, "memory grows"
     """, arguments=0)
+
+
+def test_an_entry_lives_as_long_as_a_launch_of_it(driver, tmp_path):
+    """While a thread launches, without the interpreter's lock, another replaces what was recorded."""
+    body = """
+        import threading
+        t = f["table"](True)
+        a, b, c = vector(0x10000), vector(0x20000), vector(0x30000)
+        steps = ((call, three, None, ()),) * 50
+        again = lambda: f["remember"](t, (a, b, c), None, (), steps, None)
+        done = []
+        def launches():
+            for _ in range(300):
+                assert f["run"](t, (a, b, c), None) is None
+            done.append(1)
+        again()
+        threads = [threading.Thread(target=launches) for _ in range(3)]
+        for one in threads: one.start()
+        while any(one.is_alive() for one in threads): again()
+        print(len(done))
+    """
+    said, _ = test_calls.run(driver, tmp_path, FAKES + test_calls.textwrap.dedent(body), 0)  # the log is of three threads: lines are mixed
+    assert said.split() == ["3"]

@@ -68,6 +68,12 @@ TEST(Task, RooflineOfAProductAndOfAMap) {
     const Task gemm = good("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", product, "M = 4096\nN = 4096\nK = 4096");
     EXPECT_NEAR(roofline(gemm, machine_of("sm_90a")).seconds * 1e6, 138.9, 0.1);
     EXPECT_FALSE(roofline(gemm, machine_of("sm_90a")).memory_bound);
+    // f32: three products of halves, 3 * 138.9 us, where f32 units would take 2051.
+    const char* f32_product =
+        "A = { dtype = \"f32\", dims = [\"M\", \"K\"] }\nB = { dtype = \"f32\", dims = [\"N\", \"K\"] }\nC = { dtype = \"f32\", dims = "
+        "[\"M\", \"N\"] }\n";
+    const Task sgemm = good("C[m, n] = sum(k, A[m, k] * B[n, k])", f32_product, "M = 4096\nN = 4096\nK = 4096");
+    EXPECT_NEAR(roofline(sgemm, machine_of("sm_90a")).seconds * 1e6, 416.7, 0.1);
     // 2 * 16384 * 4096 * 4 bytes at 4.8 TB/s: 111.8 us.
     const Task map = good("Y[m, n] = relu(X[m, n])", kMatrix, "M = 16384\nN = 4096");
     EXPECT_NEAR(roofline(map, machine_of("sm_90a")).seconds * 1e6, 111.8, 0.1);

@@ -2,7 +2,7 @@
 //
 // C[.., m, n] = epilogue(sum(k, A[.., m, k] * B[.., n, k]), ...), operands in either orientation. The epilogue is written from the
 // expression tree, so biases, residuals and activations are part of the same kernel. Choices of the sketch:
-//   mma      fma (outer products in registers), mma (mma.sync), wgmma
+//   mma      fma (outer products in registers), mma (mma.sync), wgmma, split (f32 by three products of f16 parts: split_program.cpp)
 //   copy     direct (no staging; fma only), plain (load, store to shared), cp_async, tma
 //   roles    0: all threads do everything; 1: a producer warpgroup and `consumers` consumers around a ring
 //   splits   of K: a program of two kernels, sums over a part of K each, then what follows the sum
@@ -20,10 +20,8 @@
 #include "plan/builtin/contraction_writer.h"
 
 namespace tw::plan::builtin {
-namespace {
 
-// The one `sum(...)` in a text of equations, from its name to behind its bracket.
-std::optional<std::pair<std::size_t, std::size_t>> sum_in(const std::string& text) {
+std::optional<std::pair<std::size_t, std::size_t>> sum_span(const std::string& text) {
     const std::size_t at = text.find("sum(");
     if (at == std::string::npos || text.find("sum(", at + 4) != std::string::npos || text.find("let ") != std::string::npos)
         return std::nullopt;
@@ -34,8 +32,6 @@ std::optional<std::pair<std::size_t, std::size_t>> sum_in(const std::string& tex
     }
     return std::nullopt;
 }
-
-}  // namespace
 
 void ContractionWriter::collect_operands() {
     for (const Product& p : c_.products) {
@@ -273,7 +269,7 @@ std::string ContractionWriter::partial_head(const std::string& parameters) const
 }
 
 // The kernel that adds the parts and does what follows the sum, and the program of both.
-std::string ContractionWriter::sum_kernel() {
+std::string ContractionWriter::sum_kernel(bool with_program) {
     const IndexClass &m = c_.of(c_.m), &n = c_.of(c_.n);
     body_ = Lines();
     body_.line(fmt::format("bn, bm = tw.grid(tw.cdiv({}, 512), tw.cdiv({}, 2))", n.extent_text, m.extent_text));
@@ -291,7 +287,7 @@ std::string ContractionWriter::sum_kernel() {
     // The equation with the parts' sum in the place of the product.
     std::string computes = task_.computes;
     const std::string sum = fmt::format("sum(s, Parts[s, {}, {}])", m.name, n.name);
-    const auto span = sum_in(computes);
+    const auto span = sum_span(computes);
     if (!span) {
         write_.problem = "the sum of products is not written as one `sum(...)` in `computes`";
         return {};
@@ -320,6 +316,7 @@ std::string ContractionWriter::sum_kernel() {
     for (const std::string& a : assumes_)
         if (a.rfind(n.extent_text + " %", 0) == 0) out += fmt::format("    tw.assume({})\n", a);
     out += body_.text();
+    if (!with_program) return out;
     out += fmt::format(
         "\n\n@tw.program(computes=\"\"\"{}\"\"\")\ndef {}(\n{}):\n    Parts = tw.buffer(f32, SPLITS, {}, {})\n    {}_parts({}Parts)\n    "
         "{}_sum(Parts{})\n",
@@ -332,6 +329,7 @@ Expected<std::string, std::string> ContractionWriter::write() {
     if (grouped() && !by_rows() && c_.offsets.empty())
         return Unexpected{std::string("no tensor of the task holds the first row of each group (offsets_of)")};
     collect_operands();
+    if (s_.is("mma", "split")) return split_program();
     const std::string copy = s_.get("copy", "direct");
     const int stages = this->stages();
     if (copy != "direct") {
@@ -393,7 +391,7 @@ Expected<std::string, std::string> ContractionWriter::write() {
     if (multicast()) head.line(c_.products[0].b.k_last ? "HALF = BN // 2" : "HALF = BK // 2");
     for (const std::string& b : buffers_) head.line(b);
     out += head.text() + body_.text();
-    if (splits() > 1) out += sum_kernel();
+    if (splits() > 1) out += sum_kernel(true);
     if (!write_.problem.empty()) return Unexpected{write_.problem};
     return out;
 }

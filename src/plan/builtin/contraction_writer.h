@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,6 +40,9 @@ struct Contraction {
 // The task as a product, or why it is none (`problem`).
 Contraction contraction_of(const tasks::Task& task);
 
+// The one `sum(...)` in a text of equations, from its name to behind its bracket.
+std::optional<std::pair<std::size_t, std::size_t>> sum_span(const std::string& text);
+
 class ContractionWriter {
 public:
     ContractionWriter(const tasks::Task& task, const Sketch& sketch)
@@ -70,7 +75,8 @@ private:
     std::string k_steps() const { return splits() > 1 ? "steps" : fmt::format("tw.cdiv({}, BK)", c_.of(c_.k).extent_text); }
     std::string k_step() const { return splits() > 1 ? "(first_step + kt) * BK" : "kt * BK"; }
     std::string partial_head(const std::string& parameters) const;
-    std::string sum_kernel();
+    std::string sum_kernel(bool with_program);
+    Expected<std::string, std::string> split_program();  // split_program.cpp
     int class_at(const Expr& e) const { return e.kind() == ExprKind::var ? class_of(e->id) : -1; }
 
     // An operand's elements: `own` and `k` are the texts at its own axis and at K.

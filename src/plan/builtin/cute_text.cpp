@@ -12,11 +12,11 @@ Expected<std::string, std::string> cute_text(const tasks::Task& task, const Sket
     DiagnosticSink sink;
     const auto module = lower::compile_text(sources, task.name + ".py", kernel_file, {}, sink);
     if (!module || sink.has_errors()) return Unexpected{std::string("the tile kernel does not compile")};
-    if (!module->programs.empty()) return Unexpected{std::string("a program of several launches has no CuTe candidate")};
     std::vector<const ir::Kernel*> kernels;
     for (const ir::Kernel& k : module->kernels)
         if (k.name == task.name) kernels.push_back(&k);
-    auto text = codegen::emit_cute_candidate(kernels, task.name + ".py");
+    auto text = module->programs.empty() ? codegen::emit_cute_candidate(kernels, task.name + ".py")
+                                         : codegen::emit_cute_candidate(*module, module->programs.front(), task.name + ".py");
     if (!text) return Unexpected{text.error().message};
     return "// sketch: " + to_line(sketch).substr(std::string_view("# sketch: ").size()) + *text;
 }

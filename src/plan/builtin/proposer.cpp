@@ -39,6 +39,21 @@ Sketch first_sketch(const tasks::Task& task, const Facts& facts) {
     if (s.skeleton == "tile") {
         s = s.with("threads", 128).with("mode", "chunks").with("bp", 1).with("bq", 256);
         if (facts.reduces && !facts.reduces_q) s = s.with("bp", 32).with("bq", 32);
+        // Rows that no block holds, normalised by their exponentials: every reading costs, so maximum and sum come from one; a wide block
+        // folds its maximum and sum once in 8192 elements.
+        if (facts.exponentials && facts.reduces_q && facts.k > 32768 && !facts.scans) {
+            s = s.with("online", 1).with("partial", 0).with("bq", 8192).with("threads", 1024);
+            if (facts.q % 4 == 0 && facts.element_bits == 32) s = s.with("vector", 4);
+        }
+    } else if (s.skeleton == "contraction" && facts.by_parts) {
+        // Few tiles and a long sum: parts of it side by side, about one wave of them.
+        const int bm = facts.p > 128 ? 256 : 128;
+        const std::int64_t tiles = facts.batch * ((facts.p + bm - 1) / bm) * ((facts.q + 127) / 128), steps = (facts.k + 31) / 32;
+        const std::int64_t splits = facts.batched || !facts.plain_sum || tiles > 44 ? 1 : std::min<std::int64_t>(132 / tiles, steps / 16);
+        s = s.with("mma", "split").with("copy", "tma").with("bm", bm).with("bn", 128).with("bk", 32).with("stages", 4);
+        if (facts.q % 4 == 0) s = s.with("store", "tma");
+        if (splits > 1) s = s.with("splits", static_cast<int>(splits));
+        else if (!facts.batched) s = s.with("group", 8);
     } else if (s.skeleton == "contraction") {
         s = s.with("mma", "fma").with("copy", "direct").with("bm", 32).with("bn", 32).with("threads", 128);
         if (facts.grouped) s = s.with("groups", "rows").with("bm", 1).with("bn", 128);
@@ -82,6 +97,11 @@ public:
         std::vector<builtin::Sketch> next;
         if (request.technique.empty()) {
             next = {builtin::first_sketch(*request.task, facts).with("expect", invariants_ ? 1 : 0)};
+            if (next[0].is("mma", "split")) {
+                builtin::Facts plain = facts;
+                plain.by_parts = false;
+                next.push_back(builtin::first_sketch(*request.task, plain).with("expect", invariants_ ? 1 : 0));
+            }
             // The next simplest form, where the first one was refused.
             for (const builtin::Sketch& s : builtin::rewrite("register_cache", next[0], facts, *request.task)) next.push_back(s);
         } else {

@@ -17,7 +17,8 @@ struct Context {
 using Rewrite = std::function<Alternatives(const Context&)>;
 
 bool tile(const Context& c) { return c.s.skeleton == "tile"; }
-bool product(const Context& c) { return c.s.skeleton == "contraction"; }
+bool by_parts(const Context& c) { return c.s.skeleton == "contraction" && c.s.is("mma", "split"); }
+bool product(const Context& c) { return c.s.skeleton == "contraction" && !by_parts(c); }
 bool attention(const Context& c) { return c.s.skeleton == "attention"; }
 
 int power_of_two_at_least(std::int64_t n) {
@@ -444,6 +445,13 @@ Alternatives persistence(const Context& c) {
 
 // Few tiles of output and a long K: parts of K side by side, added by a second kernel.
 Alternatives split_k(const Context& c) {
+    if (by_parts(c)) {
+        if (c.s.number("splits", 1) < 2) return {};
+        Alternatives out;  // one wave of tiles more or less
+        for (int n : {2 * c.s.number("splits"), c.s.number("splits") / 2})
+            if (n > 1 && c.f.k >= 512 * static_cast<std::int64_t>(n)) out.push_back(c.s.with("splits", n));
+        return out;
+    }
     if (!product(c) || !c.s.on("roles") || c.f.grouped || c.f.batched || c.f.products > 1 || c.s.number("cluster", 1) > 1) return {};
     if (!c.f.plain_sum) return {};  // below a function, sums of sums are not joined in the proof of the program
     const auto up = [](std::int64_t n, int d) { return (n + d - 1) / d; };
@@ -466,6 +474,7 @@ Alternatives multicast(const Context& c) {
 }
 
 Alternatives raster(const Context& c) {
+    if (by_parts(c)) return c.s.number("group") > 0 ? values(c.s, "group", {16, 4}) : Alternatives{};
     if (product(c) && c.s.on("persistent") && !c.f.grouped) return values(c.s, "group", {16, 4, 32, 1});
     return {};
 }

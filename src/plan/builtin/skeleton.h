@@ -26,8 +26,9 @@ struct Facts {
     bool plain_sum = false;  // nothing but casts around the sum of products
     bool pointwise = false;  // what follows the sum of products reads nothing else
     bool grouped = false, batched = false, reduces_q = false;
-    int products = 1;                                         // contractions of the same tiles in one kernel
-    std::string p_extent, q_extent, k_extent;                 // texts over sizes
+    bool by_parts = false;                     // an f32 product that the matrix unit can take by f16 parts, and large enough for it
+    int products = 1;                          // contractions of the same tiles in one kernel
+    std::string p_extent, q_extent, k_extent;  // texts over sizes
     std::int64_t p = 1, q = 1, k = 1, batch = 1, groups = 1;  // their values in the task
 };
 
