@@ -2,6 +2,7 @@
 """What tilewright.ops chooses for a GEMM against the best of all candidates: every file of the dispatch table, every set of constants in its tuned data.
 
     python3 bench/dispatch.py OUT.json [--shapes 60] [--seed 5] [--seconds 150]       needs a GPU
+        --sets FILE.json    sets of constants that no tuned data has yet: {"gemm_thin_sm90.py": [{"PARTS": 8}, ...]}
     python3 bench/dispatch.py OUT.json [MORE.json ...] --merge                        puts their times into kernels/*.tuned.json; no GPU
     python3 bench/dispatch.py OUT.json --leave-out 6                                  the choice for a sixth of the shapes in the tuned data by the other five, in turn; no GPU
 
@@ -9,6 +10,7 @@ Shapes are drawn from {64, 128, ..., 16384}^3, at most 2^41 multiply-adds. All p
 once more. ratio = best / chosen.
 """
 import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -30,11 +32,11 @@ def tuned(file):
         return json.load(f)
 
 
-def points(table):
-    """[(file, kernel, constants)]: the file's own constants, and each set that is in its tuned data."""
+def points(table, more):
+    """[(file, kernel, constants)]: the file's own constants, each set that is in its tuned data, and those of `more`."""
     found = []
     for file, kernel in table["matmul_tn"]:
-        sets = [{}] + [e["constants"] for e in (tuned(file) or {"entries": []})["entries"] if e["kernel"] == kernel]
+        sets = [{}] + [e["constants"] for e in (tuned(file) or {"entries": []})["entries"] if e["kernel"] == kernel] + more.get(file, [])
         seen = set()
         for constants in sets:
             key = json.dumps({k: v for k, v in constants.items() if k != "T"}, sort_keys=True)
@@ -49,6 +51,23 @@ def is_another(times, file, us):
     return file == "gemm_skinny_sm90.py" or any(f == file and c != "{}" and abs(math.log(t / us)) < 0.03 for f, _, c, t in times)
 
 
+def compile_all(kernels, torch, refusal):
+    """All texts at once, by as many threads as there are cores: one after another, inside the first shape, they take a minute of the time."""
+    begin = time.time()
+    made = [tuple(torch.zeros(rows, columns, device="cuda", dtype=torch.bfloat16) for rows, columns in ((m, k), (n, k), (m, n))) for m, n, k in ((256, 512, 1024), (64, 2048, 4096))]
+
+    def compiled(job):
+        torch.cuda.synchronize()   # gives this thread the GPU's context
+        try:
+            job[0].call_for(job[1])
+        except refusal:
+            pass   # a shape that the kernel does not take
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compiled, [(kernel, tensors) for tensors in made for kernel in kernels]))
+    print(f"compiled in {time.time() - begin:.1f} s", flush=True)
+
+
 def measure(o):
     import torch
 
@@ -61,12 +80,17 @@ def measure(o):
     draw = random.Random(o.seed)
     every = [(m, n, k) for m in SIZES for n in SIZES for k in SIZES if m * n * k <= 1 << 41]
     kernels = {}
-    for file, kernel, constants in points(_dispatch.table()):
+    more = {}
+    if o.sets:
+        with open(o.sets, encoding="utf-8") as f:
+            more = json.load(f)
+    for file, kernel, constants in points(_dispatch.table(), more):
         try:
             # Exactly these constants: {} is the file's own, not what its tuned data would take.
             kernels[file, kernel, json.dumps(constants)] = tilewright._module.Module({"path": os.path.join(ROOT, "kernels", file), "constants": constants, "tuned": False}).kernels[kernel]
         except tilewright.TilewrightError:
             continue
+    compile_all(kernels.values(), torch, tilewright.TilewrightError)
     rows, begin = [], time.time()
     for m, n, k in draw.sample(every, o.shapes):
         if time.time() - begin > o.seconds:
@@ -190,7 +214,8 @@ def leave_out(o):
                 modules[file, kernel] = handle
             for shape in out:
                 picks = [(file, choice(handle, kernel, *shape)) for (file, kernel), handle in modules.items()]
-                us, file, constants = min((c[0], file, c[1]) for file, c in picks if c and c[0] is not None)
+                fitting = [(file, c) for file, c in picks if c]
+                file, (us, constants) = fitting[_dispatch.preferred([c[0] for _, c in fitting])]
                 times, best = rows[shape], min(rows[shape], key=rows[shape].get)
                 if (file, constants) not in times:
                     print(f"  {shape}: {file} {constants} was chosen, of which there is no time")
@@ -208,6 +233,7 @@ if __name__ == "__main__":
     arguments.add_argument("--shapes", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=5)
     arguments.add_argument("--seconds", type=float, default=150)
+    arguments.add_argument("--sets", metavar="FILE.json")
     arguments.add_argument("--merge", action="store_true")
     arguments.add_argument("--leave-out", type=int, default=0, metavar="FOLDS")
     given = arguments.parse_args()

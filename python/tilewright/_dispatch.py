@@ -14,6 +14,7 @@ from ._module import load
 from ._tensors import HOST, is_torch, torch_module
 
 _MOST_PLANS = 8192
+_CLEARLY_SHORTER = 0.99
 
 
 class Unfit(Exception):
@@ -85,11 +86,23 @@ def _too_new(launches, device):
     return None
 
 
+def preferred(times):
+    """The number of the candidate to take, by predicted times in the table's order. A later one must be clearly shorter than an earlier one: what
+    differs by less than it does from run to run says nothing. One without a time (None) comes after those that have one."""
+    best = None
+    for number, us in enumerate(times):
+        if us is not None and (best is None or times[best] is None or us < times[best] * _CLEARLY_SHORTER):
+            best = number
+        elif best is None:
+            best = number
+    return best
+
+
 def _choose(operation, values, constants, device):
     if operation not in table():
         raise Unfit(f"no kernel computes {operation}")
-    best, reasons = None, []
-    for number, (file, name) in enumerate(table()[operation]):
+    fitting, reasons = [], []
+    for file, name in table()[operation]:
         try:
             kernel = _kernel(file, name, constants)
             choice = kernel.choose(*values)
@@ -100,13 +113,10 @@ def _choose(operation, values, constants, device):
         if lacks:
             reasons.append(f"{name} of {file}: {lacks}")
             continue
-        # Without times a candidate comes after those that have them, in the order of the table.
-        rank = (0, choice["predicted_us"]) if choice["predicted_us"] is not None else (1, number)
-        if best is None or rank < best[0]:
-            best = (rank, Plan(kernel, choice))
-    if best is None:
+        fitting.append((kernel, choice))
+    if not fitting:
         raise Unfit("; ".join(dict.fromkeys(reasons)))
-    return best[1]
+    return Plan(*fitting[preferred([choice["predicted_us"] for _, choice in fitting])])
 
 
 def run(operation, arrays, inputs, outputs, scalars=(), constants=None):

@@ -21,8 +21,8 @@ def keeper_name(folder):
     return "units-" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
-def perform(program, words, index):
-    """One unit, on whichever node: the last words of its process, and its exit status."""
+def perform(program, words, index, threads):
+    """One unit, on whichever node: the last words of its process, and its exit status. `threads`: the driver's OMP_NUM_THREADS, or None."""
     import ctypes
     import shutil
     import subprocess
@@ -34,18 +34,26 @@ def perform(program, words, index):
     found = program if os.access(program, os.X_OK) else shutil.which("tilewright")
     if not found:
         return index, 127, f"{program} is not on this node, and tilewright not in PATH"
-    done = subprocess.run([found, *words, str(index)], capture_output=True, text=True, errors="replace", preexec_fn=die_with_worker)
+    # Ray sets the variable to the CPUs of a task: torch would import, make inputs and compile on one core where `local` has them all.
+    environment = {**os.environ, "OMP_NUM_THREADS": threads}
+    if threads is None:
+        del environment["OMP_NUM_THREADS"]
+    done = subprocess.run([found, *words, str(index)], capture_output=True, text=True, errors="replace", preexec_fn=die_with_worker, env=environment)
     return index, done.returncode, done.stderr[-400:]
+
+
+def nothing():
+    """A task that only has its worker started."""
 
 
 class Keeper:
     """Owns the tasks of one folder."""
 
-    def __init__(self, program, words, num_gpus, jobs):
+    def __init__(self, program, words, num_gpus, jobs, threads):
         import ray
         # Ray repeats a task whose worker or node is lost once; how often a unit is tried in all is bounded by its folder.
         self.task = ray.remote(perform).options(num_cpus=1, num_gpus=num_gpus, max_retries=1)
-        self.program, self.words, self.jobs = program, words, jobs
+        self.program, self.words, self.jobs, self.threads = program, words, jobs, threads
 
     def work(self, units):
         import ray
@@ -53,7 +61,7 @@ class Keeper:
         while waiting or running:
             while waiting and (self.jobs <= 0 or len(running) < self.jobs):
                 unit = waiting.pop()
-                running[self.task.remote(self.program, self.words, unit)] = unit
+                running[self.task.remote(self.program, self.words, unit, self.threads)] = unit
             ended, _ = ray.wait(list(running), num_returns=1)
             for reference in ended:
                 unit = running.pop(reference)
@@ -101,10 +109,12 @@ def main(arguments=None):
         return 0
     units = [int(n) for n in options.units.read_text().split(",")]
     if keeper is None:
+        # A worker takes a second to start: the first unit's does so beside the keeper's.
+        ray.remote(nothing).options(num_cpus=1, num_gpus=options.num_gpus).remote()
         # On the head node, which the cluster cannot lose: the others come and go.
         head = {"node:__internal_head__": 0.001} if ray.cluster_resources().get("node:__internal_head__") else {}
         keeper = ray.remote(Keeper).options(name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, resources=head).remote(
-            options.program, words, options.num_gpus, options.jobs)
+            options.program, words, options.num_gpus, options.jobs, os.environ.get("OMP_NUM_THREADS"))
         promise = keeper.work.remote(units)
     else:
         promise = keeper.work.remote([])  # an actor's calls come one after another: this one ends when those before it have
