@@ -116,7 +116,7 @@ def fits(plan_module, entry, sizes):
 
 def headers():
     named = os.environ.get("CUTLASS_INCLUDE")
-    found = [named] if named else glob.glob(str(ROOT / ".deps/venv/lib/python3*/site-packages/cutlass_library/source/include"))
+    found = [named] if named else glob.glob(str(ROOT / ".deps/venv/lib/python3*/site-packages/cutlass_library/source/include")) + glob.glob(str(ROOT / "dist/*/share/cutlass/include"))
     if not found or not os.path.exists(os.path.join(found[0], "cute/tensor.hpp")):
         sys.exit("CuTe's headers are not here: scripts/setup.sh installs them, or set CUTLASS_INCLUDE")
     return found[0]

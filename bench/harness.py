@@ -19,7 +19,6 @@ import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DEVICE_HEADERS = os.path.join(REPOSITORY, "src", "codegen", "cuda")
 ABI_VERSION = 1
 
 
@@ -50,6 +49,17 @@ class _TensorMapRequest(ctypes.Structure):
     _fields_ = [("address", c_uint64), ("dtype", c_char_p), ("rank", c_uint32), ("swizzle_bytes", c_uint32),
                 ("l2_promotion_bytes", c_uint32), ("interleave_bytes", c_uint32), ("fill_with_nan", c_uint32),
                 ("box", c_uint32 * 5), ("sizes", c_uint64 * 5), ("byte_strides", c_uint64 * 4)]
+
+
+def device_headers():
+    """The folder of tw_tile.cuh: TILEWRIGHT_HEADERS, else of the source tree, else beside the library (a dist that was copied alone)."""
+    folders = [os.environ.get("TILEWRIGHT_HEADERS", ""), os.path.join(REPOSITORY, "src", "codegen", "cuda")]
+    if not any(f and os.path.exists(os.path.join(f, "tw_tile.cuh")) for f in folders):
+        folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(find_library()))), "share", "tilewright", "cuda"))
+    for folder in folders:
+        if folder and os.path.exists(os.path.join(folder, "tw_tile.cuh")):
+            return folder
+    raise TilewrightError(2, "tw_tile.cuh was not found in the source tree or beside the library\n  fix: set TILEWRIGHT_HEADERS to its folder")
 
 
 def find_library():
@@ -331,7 +341,7 @@ def compile(source_path=None, entry=None, defines=None, arch="sm_90a", options=(
 def _compile_quietly(source_path=None, entry=None, defines=None, arch="sm_90a", options=(), include_folders=(), source=None,
                      name=None, cache=True):
     request = {"arch": arch, "defines": dict(defines or {}), "options": list(options), "cache": cache,
-               "include_folders": [os.fspath(f) for f in include_folders] + [DEVICE_HEADERS]}
+               "include_folders": [os.fspath(f) for f in include_folders] + [device_headers()]}
     if source_path is not None:
         request["path"] = os.fspath(source_path)
     else:

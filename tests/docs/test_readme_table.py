@@ -43,6 +43,53 @@ def test_measured_cases_find_a_group():
         "attention forward bf16, head dimension 64, causal", "grouped GEMM bf16, routed, rows gathered by index", "softmax"]
 
 
+def test_every_recorded_suite_has_its_lines():
+    suites = {n[:-5] for n in os.listdir(os.path.join(ROOT, "bench", "suites")) if n.endswith(".json")}
+    assert set(readme_table.SUITES) == suites
+    summary = readme_table.suite_summary()
+    for name in suites:
+        data = readme_table.read(f"bench/results/h200/{name}.json")
+        measured = [r for r in (data or {"cases": []})["cases"] if r.get("ratio")]
+        rows = [line.split(" | ") for line in summary.split("\n") if line.startswith(f"| {name} |")]
+        own = [r for r in rows if not r[1].startswith("the faster of")]
+        assert sum(int(r[3]) for r in own) == len(measured), name   # no case is left out, none counted twice
+        for r in own:
+            worst = min(m["ratio"] for m in measured if m["peer"] == r[1] and readme_table.misaligned(m) == (r[2] == "misaligned"))
+            assert r[6].startswith(f"{worst:.3f} ("), r
+
+
+def case(file, sizes, **constants):
+    return {"case": "a case", "file": f"kernels/{file}.py", "sizes": sizes, "constants": constants}
+
+
+@pytest.mark.parametrize("made, wanted", [
+    (case("gemm_sm90", {"M": 1000, "N": 3000, "K": 777}), True),                  # rows of A and B
+    (case("gemm_sm90", {"M": 4095, "N": 4097, "K": 4104}), True),                 # rows of C
+    (case("gemm_sm90", {"M": 4095, "N": 4096, "K": 4104}), False),                # an odd number of rows moves none
+    (case("transpose_sm90", {"M": 4095, "N": 8192}, T="bf16"), True),             # rows of the output are columns of the input
+    (case("transpose_sm90", {"M": 4096, "N": 8192}, T="bf16"), False),
+    (case("softmax_sm90", {"M": 64, "N": 4100}, T="f32"), False),                 # the same length, by type
+    (case("softmax_sm90", {"M": 64, "N": 4100}, T="bf16"), True),
+    (case("activations", {"N": 16383 * 4095}, T="f32"), True),                    # a vector has no rows: its length
+    (case("activations", {"M": 64, "H": 100}, T="bf16"), True),                   # 2 * H is aligned, H is not
+    (case("attention_sm90", {"B": 1, "HK": 2, "S": 3000, "T": 3000}, D=128, G=1, DT="bf16"), False),
+])
+def test_misaligned_is_told_by_the_rows_of_the_operands(made, wanted):
+    assert readme_table.misaligned(made) == wanted
+
+
+def test_a_case_of_no_known_kernel_is_an_error():
+    with pytest.raises(ValueError):
+        readme_table.misaligned(case("gemm_sm90", {"Q": 4}))
+
+
+def test_the_faster_of_two_rivals():
+    rows = [dict(case="a", peer="cuDNN (torch SDPA)", ratio=1.2), dict(case="a", peer="FlashAttention-3", ratio=1.1), dict(case="b", peer="cuDNN (torch SDPA)", ratio=0.9),
+            dict(case="a", peer="a stream of as many bytes", ratio=0.5), dict(case="c", peer="cuDNN (torch SDPA)", ratio=1.3), dict(case="c", peer="FlashAttention-3", ratio=None)]
+    label, best = readme_table.fastest(rows)
+    assert label == "the faster of cuDNN (torch SDPA) and FlashAttention-3" and [(r["case"], r["ratio"]) for r in best] == [("a", 1.1)]
+
+
 def test_every_shipped_kernel_file_has_a_verdict():
     recorded = {k["file"] for k in readme_table.read(readme_table.VERDICTS)["kernels"]}
     assert recorded == {"kernels/" + n for n in os.listdir(os.path.join(ROOT, "kernels")) if n.endswith(".py") and not n.endswith("_parts.py")}

@@ -33,6 +33,19 @@ def attempts(folder):
     return sorted(f.name for f in (folder / "attempts").iterdir())
 
 
+@pytest.mark.parametrize("threads", [None, "4"])
+def test_a_unit_on_ray_has_the_drivers_threads(tmp_path, threads, monkeypatch):
+    """Ray sets OMP_NUM_THREADS to a task's CPUs; the unit's process must not see that."""
+    monkeypatch.syspath_prepend(str(SOURCE / "python"))
+    from tilewright.cluster import perform
+    unit = tmp_path / "unit"
+    unit.write_text("#!/bin/sh\necho ${OMP_NUM_THREADS:-not set} >&2\n")
+    unit.chmod(0o755)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    index, status, said = perform(str(unit), [], 3, threads)
+    assert (index, status, said.strip()) == (3, 0, threads or "not set")
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     """Six units by the local engine."""
