@@ -250,9 +250,9 @@ def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4)
             multiply(ring, acc, sA, sB, w, 64, 64, 7)
             row = bm * 128 + w * 64
             column = bn * 256
-            b = ()
-            for j in tw.unroll(8):
-                b = b + (tw.load(bias[column + j * 32 : column + j * 32 + 32], fill=0.0),)
+            b = [tw.load(bias[column : column + 32], fill=0.0)] * 8
+            for j in tw.unroll(1, 8):
+                b[j] = tw.load(bias[column + j * 32 : column + j * 32 + 32], fill=0.0)
             tw.tma_store_wait(0, read=True)
             done.sync()
             finish(ring)

@@ -3,6 +3,8 @@ import tilewright as tw
 from gemm_parts import K, M, N, finish, operands
 from tilewright import bf16, f32
 
+PARTS = tw.parameters("PARTS")
+
 
 @tw.kernel(
     target="sm_90a",

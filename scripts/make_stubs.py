@@ -78,6 +78,9 @@ def kernel(*, target: str = ..., name: str = ..., computes: str = ..., threads: 
 def program(function: Callable[..., Any]) -> Kernel:
     """Several launches as one call, with buffers between them."""
 @overload
+def program(signature: "Signature", *, name: str = ..., computes: str = ...) -> Callable[[Callable[..., Any]], Kernel]:
+    """A program with the parameters of a signature."""
+@overload
 def program(*, name: str = ..., computes: str = ...) -> Callable[[Callable[..., Any]], Kernel]: ...
 def inline(function: Callable[..., Any]) -> Any:
     """A function of the language that is written out where it is called."""
