@@ -293,6 +293,30 @@ Cutoff cutoff(const ir::Kernel& k, bool in_step) {
     return c;
 }
 
+std::vector<Instance> grown_instances(const ir::Kernel& k, std::int64_t tiles) {
+    const Steering steering = steering_of(k);
+    const std::vector<bool> matters = mattering(k, steering);
+    const std::vector<SizeUse> use = uses_of(k);
+    std::vector<Instance> instances;
+    if (steering.tensors.empty()) return instances;
+    for (std::size_t grown = 0; grown < k.sizes.size(); ++grown) {
+        if (!matters[grown] || use[grown].tiles.empty()) continue;
+        std::vector<SizeDemand> demands = demands_of(k, steering, {});
+        demands[grown].cap = std::max(demands[grown].cap, tiles);
+        const auto choices = choices_of(k, demands, false);
+        for (const bool others : {false, true}) {
+            std::vector<std::int64_t> sizes(k.sizes.size());
+            for (std::size_t i = 0; i < sizes.size(); ++i)
+                sizes[i] = choices[i].values[i == grown || (others && matters[i] && !use[i].tiles.empty()) ? 3 : 1];
+            const auto fit = admitted(k, sizes);
+            if (!fit) continue;
+            instances.push_back({*fit, 1, instance_text(k, *fit), emulate::Spread::lowest});
+            if (others) instances.push_back({*fit, 1, instance_text(k, *fit), emulate::Spread::random});
+        }
+    }
+    return instances;
+}
+
 std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
     const Steering steering = steering_of(k);
     const std::vector<bool> matters = mattering(k, steering);
@@ -390,9 +414,10 @@ CoverageGap coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
             look(trips);
             if (bounded) needed = std::min<std::int64_t>(needed, 1);
             if (seen.most_trips < needed && !(seen.most_trips > 0 && never_runs_longer(k, *l, seen.most_trips))) {
-                gap = {CoverageGap::Kind::loop, "the loop" + line(s) + " ran at most " +
-                                                    std::to_string(std::max<std::int64_t>(0, seen.most_trips)) +
-                                                    " times in any instance, " + std::to_string(needed) + " are needed"};
+                gap = {CoverageGap::Kind::loop,
+                       "the loop" + line(s) + " ran at most " + std::to_string(std::max<std::int64_t>(0, seen.most_trips)) +
+                           " times in any instance, " + std::to_string(needed) + " are needed",
+                       needed};
             }
         }
         if (auto* i = std::get_if<ir::If>(&s.op)) {

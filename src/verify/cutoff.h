@@ -50,7 +50,10 @@ struct Cutoff {
 // `in_step`: long runs may speak for short ones; otherwise every trip count has instances of its own.
 Cutoff cutoff(const ir::Kernel& kernel, bool in_step = true);
 
-// Larger instances of the same kind, for loops that the first ones did not run long enough; `round` counts from 1.
+// For loops that the first instances did not run long enough, since contents of tensors bound them: one size after the other with so many
+// tiles and all rows in one group, the others with one tile and with as many as their own loops need.
+std::vector<Instance> grown_instances(const ir::Kernel& kernel, std::int64_t tiles);
+// The same with all sizes grown, where that was not enough; `round` counts from 1.
 std::vector<Instance> longer_instances(const ir::Kernel& kernel, int round);
 
 // Adds to `cutoff.forced` the conditions around mere register work that the runs did not see both ways.
@@ -60,6 +63,7 @@ void force_untried(const ir::Kernel& kernel, const emulate::CoverageMap& coverag
 struct CoverageGap {
     enum class Kind : std::uint8_t { none, loop, condition } kind = Kind::none;
     std::string text;
+    std::int64_t trips = 0;  // that the loop needs
 };
 CoverageGap coverage_gap(const ir::Kernel& kernel, const Cutoff& cutoff, const emulate::CoverageMap& coverage);
 

@@ -387,8 +387,14 @@ void OrderRuns::run_instances() {
         forget_runs();
         run_all(cut_.instances, {});
     }
-    for (int round = 1; round <= 3 && undecided() && coverage_gap(k_, cut_, coverage_).kind == CoverageGap::Kind::loop; ++round)
-        run_all(longer_instances(k_, round), {});
+    std::int64_t grown = 0;
+    for (int round = 1; round <= 3 && undecided();) {
+        const CoverageGap gap = coverage_gap(k_, cut_, coverage_);
+        if (gap.kind != CoverageGap::Kind::loop) break;
+        if (trace_) std::fprintf(stderr, "order: %s\n", gap.text.c_str());
+        if (gap.trips > grown) run_all(grown_instances(k_, grown = gap.trips), {});
+        else run_all(longer_instances(k_, round++), {});
+    }
 }
 
 // Both ways of the conditions that no run took both ways.
