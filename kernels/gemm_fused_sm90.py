@@ -250,16 +250,16 @@ def gemm_activated_deferred(A, B, bias, C, ACT, GROUP, STAGES: tw.const(2, 3, 4)
             multiply(ring, acc, sA, sB, w, 64, 64, 7)
             row = bm * 128 + w * 64
             column = bn * 256
-            b = [tw.load(bias[column : column + 32], fill=0.0)] * 8
-            for j in tw.unroll(1, 8):
-                b[j] = tw.load(bias[column + j * 32 : column + j * 32 + 32], fill=0.0)
+            b = ()
+            for j in tw.unroll(8):
+                b = b + (tw.load(bias[column + j * 32 : column + j * 32 + 32], fill=0.0),)
             tw.tma_store_wait(0, read=True)
             done.sync()
             finish(ring)
             for j in tw.unroll(2):
-                tw.store(sC[w, 0, :, j * 32 : j * 32 + 32], ACT.of(acc[:, j * 32 : j * 32 + 32] + b[j].to(f32)[None, :]).to(bf16))
+                tw.store(sC[w, 0, :, j * 32 : j * 32 + 32], ACT.of(acc[:, j * 32 : j * 32 + 32] + b[j].to(f32)[None, :]).to(bf16))  # pyright: ignore
             for j in tw.unroll(6):
-                x[j] = acc[:, j * 32 + 64 : j * 32 + 96] + b[j + 2].to(f32)[None, :]
+                x[j] = acc[:, j * 32 + 64 : j * 32 + 96] + b[j + 2].to(f32)[None, :]  # pyright: ignore
             holds = 1
         if holds == 1:
             hand_over(C, sC[w, 0], done, row, column)

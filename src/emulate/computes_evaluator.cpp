@@ -83,6 +83,8 @@ int ComputesEvaluator::compile(const Term& term) {
         n.fold = found == folds.end() ? Fold::unknown : found->second;
         collect_free(term, {}, n.free);
     }
+    n.integer = (term->kind == TermKind::apply || term->kind == TermKind::reduce) &&
+                !target::info(ir::type_of(term, [&](int tensor) { return tensors_[at(tensor)].dtype; })).is_float;
     n.by_element |= term->kind == TermKind::reduce || n.function == ElementOp::select;
     if (term->kind == TermKind::cast) {
         n.from = ir::type_of(term->args[0], [&](int tensor) { return tensors_[at(tensor)].dtype; });
@@ -183,7 +185,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
                 return {};
             }
             const Scalar r = n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a);
-            return settled(std::isfinite(r.value) ? r : beyond_the_range(n, r));
+            return settled(n, std::isfinite(r.value) ? r : beyond_the_range(n, r));
         }
     }
     return {};
@@ -246,7 +248,8 @@ std::optional<ComputesEvaluator::Scalar> ComputesEvaluator::log_of_sum(int node)
     return Scalar{r, bound + std::fabs(r) + 1};
 }
 
-ComputesEvaluator::Scalar ComputesEvaluator::settled(Scalar x) const {
+ComputesEvaluator::Scalar ComputesEvaluator::settled(const Node& n, Scalar x) const {
+    if (n.integer) return {x.value, 0};
     if (options_.single_precision) x.value = static_cast<float>(x.value);
     if (!std::isfinite(x.value) || std::isnan(x.rounding)) x.rounding = 0;
     return x;
@@ -275,7 +278,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
     const char saved_bound = bound_[at(var)];
     if (n.fold == Fold::unknown && error.empty()) error = "unknown reduction `" + n.term->name + "`";
     double acc = 0, bound = 0;
-    const bool single = options_.single_precision;
+    const bool single = options_.single_precision && !n.integer;
     if (n.fold == Fold::prod) acc = 1;
     if (n.fold == Fold::max) acc = -std::numeric_limits<double>::infinity();
     if (n.fold == Fold::min) acc = std::numeric_limits<double>::infinity();
@@ -307,7 +310,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
     --strips_used_;
     vars_[at(var)] = saved;
     bound_[at(var)] = saved_bound;
-    return settled({acc, bound});
+    return settled(n, {acc, bound});
 }
 
 namespace {
@@ -424,7 +427,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
             const double r = product ? a.value[i] * b.value[i] : a.value[i] + b.value[i];
             const double bound = product ? a.rounding[i] * std::fabs(b.value[i]) + b.rounding[i] * std::fabs(a.value[i]) + std::fabs(r)
                                          : a.rounding[i] + b.rounding[i] + std::fabs(r);
-            const Scalar x = settled({r, bound});
+            const Scalar x = settled(n, {r, bound});
             out.rounding[i] = x.rounding;
             out.value[i] = x.value;
         }
@@ -433,7 +436,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
     for (std::size_t i = 0; i < at(count); ++i) {
         Scalar a[3];
         for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
-        const Scalar r = settled(n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a));
+        const Scalar r = settled(n, n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a));
         out.value[i] = r.value;
         out.rounding[i] = r.rounding;
     }

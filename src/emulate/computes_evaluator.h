@@ -56,6 +56,7 @@ private:
         bool low_product = false;                           // of 32-bit integers: its low bits, of which nothing is lost
         bool outermost = false;                             // cast: of the result
         bool exact = false;                                 // cast: the value is what it makes of it, not up to rounding
+        bool integer = false;                               // a function or a fold of whole numbers: exact
         std::vector<int> free;                              // variables of a reduction that are bound outside it
         std::map<std::vector<std::int64_t>, Scalar> known;  // values of a reduction by those of `free`
     };
@@ -75,7 +76,7 @@ private:
     void strip(int node, int var, std::int64_t first, int count, Strip& out);
     void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
     static Scalar applied(ir::ElementOp f, const Scalar* args);
-    Scalar settled(Scalar x) const;  // as the precision has it; what is infinite is exact
+    Scalar settled(const Node& n, Scalar x) const;  // as the precision has it; what is infinite is exact
     Strip& spare(std::size_t depth);
 
     const std::vector<std::int64_t>& sizes_;

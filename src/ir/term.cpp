@@ -15,9 +15,10 @@ Term element_term(int tensor, std::vector<Expr> indices) {
     n->indices = std::move(indices);
     return n;
 }
-Term scalar_term(int id) {
+Term scalar_term(int id, target::DType dtype) {
     auto n = node(TermKind::scalar);
     n->id = id;
+    n->dtype = dtype;
     return n;
 }
 Term constant_term(double value) {

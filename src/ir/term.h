@@ -41,7 +41,7 @@ struct TermNode {
 };
 
 Term element_term(int tensor, std::vector<Expr> indices);
-Term scalar_term(int id);
+Term scalar_term(int id, target::DType dtype);
 Term constant_term(double value);
 Term index_term(Expr value);
 Term apply_term(std::string name, std::vector<Term> args);

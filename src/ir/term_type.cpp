@@ -24,7 +24,7 @@ target::DType type_of(const Term& t, const std::function<target::DType(int)>& te
         case TermKind::index: return DType::I64;
         case TermKind::element: return tensor(t->id);
         case TermKind::cast: return t->dtype;
-        case TermKind::scalar: return DType::F32;
+        case TermKind::scalar: return t->dtype;
         case TermKind::reduce: return t->name == "any" ? DType::Bool : integers(*t, 0) ? DType::I64 : DType::F32;
         case TermKind::apply: break;
     }

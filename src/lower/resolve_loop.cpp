@@ -1,4 +1,6 @@
 // Loops, the grid, and roles.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lower/facts.h"
@@ -50,6 +52,15 @@ std::optional<std::string> single_name(const lang::Module& ast, ExprId id) {
 }
 }  // namespace
 
+// Of sizes and loops alone: what no statement changes and all blocks share. (Blocks that begin one by one and go on in steps of their
+// number are another form, which stores are recognised in.)
+bool Resolver::same_for_all_blocks(const ir::Expr& e) const {
+    using enum ir::ExprKind;
+    if (e.kind() == element || e.kind() == block_index || e.kind() == cluster_rank || e.kind() == grid_size) return false;
+    if (e.kind() == var && d.kernel.vars[static_cast<std::size_t>(e->id)].kind != ir::Variable::Kind::loop) return false;
+    return std::all_of(e->args.begin(), e->args.end(), [&](const ir::Expr& a) { return same_for_all_blocks(a); });
+}
+
 void Resolver::range_loop(const CallArgs& call, ExprId target, const std::vector<StmtId>& stmts, Span span) {
     CallArgs args = call;
     if (args.positional.size() == 1) {  // range(hi)
@@ -81,10 +92,16 @@ void Resolver::range_loop(const CallArgs& call, ExprId target, const std::vector
     if (!uniform_region(span, "a loop")) return;
     promote(stmts);
     const int var = d.add_var(*name, ir::Variable::Kind::loop);
-    const std::size_t at = out_->size();
-    emit(ir::For{var, *lo, *hi, *step, unroll, {}}, span);
     ir::For made{var, *lo, *hi, *step, unroll, {}};
-    dynamic_block(stmts, made.body, {{*name, {Value::of_expr(ir::var_expr(var)), ast[target].span}}});
+    ir::Expr index = ir::var_expr(var);
+    // Steps of a constant are counted one by one, which is the form that sums over tiles are recognised in.
+    if (const auto s = step->as_constant(); s && *s > 1 && same_for_all_blocks(*lo)) {
+        made.lo = 0, made.hi = ir::ceil_div(*hi - *lo, *s), made.step = 1;
+        index = *lo + index * *s;
+    }
+    const std::size_t at = out_->size();
+    emit(made, span);
+    dynamic_block(stmts, made.body, {{*name, {Value::of_expr(index), ast[target].span}}});
     (*out_)[at].op = std::move(made);
 }
 

@@ -1,4 +1,6 @@
 // Register tiles: elementwise expressions, broadcasting, dtypes, materialisation, reductions.
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "ir/element_math.h"
@@ -92,6 +94,10 @@ std::optional<Tile> Resolver::as_tile(const Value& v, Span span, const char* wha
             t.weak = true;
             return t;
         case K::integer:
+            if (std::abs(v.integer) > (std::int64_t{1} << 53)) {  // constants of tiles are doubles until they are printed
+                error(Code::value_out_of_range, span, fmt::format("{} is beyond 2^53", v.integer), "add or shift two smaller constants");
+                return std::nullopt;
+            }
             t.element = number(static_cast<double>(v.integer), DType::I32);
             t.dtype = DType::I32;
             t.weak = true;

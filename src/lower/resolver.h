@@ -157,6 +157,7 @@ private:
     void dynamic_block(const std::vector<lang::StmtId>& stmts, ir::Region& into, const std::map<std::string, Binding>& names);
     void tiles_loop(const CallArgs& call, lang::ExprId target, const std::vector<lang::StmtId>& stmts, Span span);
     void persistent_loop(const CallArgs& call, lang::ExprId target, const std::vector<lang::StmtId>& stmts, Span span);
+    bool same_for_all_blocks(const ir::Expr& e) const;
     void range_loop(const CallArgs& call, lang::ExprId target, const std::vector<lang::StmtId>& stmts, Span span);
     void unroll_loop(const CallArgs& call, lang::ExprId target, const std::vector<lang::StmtId>& stmts, Span span);
     bool set_grid(std::vector<ir::Expr> grid, bool persistent, Span span);

@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "ir/element_math.h"
+#include "ir/term_type.h"
+
 namespace tw::lower {
 
 using ir::Expr;
@@ -177,6 +180,10 @@ Term TermBuilder::value(TermId id, const Env& env) {
     if (++nodes_ > kMaxNodes) return too_large(id), nullptr;
     const Span span = spec_[id].span;
     const auto& node = spec_[id].node;
+    if (auto* n = std::get_if<lang::Number>(&node); n && n->is_integer && std::abs(n->integer) > (std::int64_t{1} << 53)) {
+        sink_.error(Code::computes_number, span, fmt::format("{} is beyond 2^53", n->integer)).with_hint("add two smaller numbers");
+        return nullptr;
+    }
     if (auto* n = std::get_if<lang::Number>(&node)) return num(n->is_integer ? static_cast<double>(n->integer) : n->value);
     if (auto* v = std::get_if<lang::Variable>(&node)) {
         auto it = env.find(v->name);
@@ -217,7 +224,7 @@ bool TermBuilder::open(const lang::ComputesEquation& l, Span span) {
 
 Term TermBuilder::free_name(const std::string& name, Span span) {
     for (std::size_t i = 0; i < names_.scalars->size(); ++i)
-        if ((*names_.scalars)[i].name == name) return ir::scalar_term(static_cast<int>(i));
+        if ((*names_.scalars)[i].name == name) return ir::scalar_term(static_cast<int>(i), (*names_.scalars)[i].dtype);
     if (const auto* l = let(name)) {
         if (!l->indices.empty()) {
             sink_.error(Code::computes_let_use, span, fmt::format("'{}' has {} indices", name, l->indices.size()));
@@ -287,6 +294,22 @@ Term TermBuilder::element(const lang::Element& e, Span span, const Env& env) {
     return nullptr;
 }
 
+// A number that a float is compared with is one of its type, as in kernels (and in torch): x <= 0.1 asks for the f32 next to 0.1.
+Term TermBuilder::comparison(const char* name, Term a, Term b) const {
+    const auto type = [&](const Term& t) {
+        return ir::type_of(t, [&](int tensor) { return (*names_.tensors)[static_cast<std::size_t>(tensor)].dtype; });
+    };
+    const auto as_float = [&](Term& number, const Term& other) {
+        if (number->kind != ir::TermKind::constant || other->kind == ir::TermKind::constant || !std::isfinite(number->number)) return;
+        const target::DType t = type(other);
+        if (target::info(t).is_float && t != target::DType::F64)
+            number = num(ir::converted(number->number, target::DType::F64, target::DType::F32));
+    };
+    as_float(a, b);
+    as_float(b, a);
+    return call(name, {a, b});
+}
+
 Term TermBuilder::operation(const lang::Operation& o, const Env& env) {
     Term a = value(o.left, env);
     if (!a) return nullptr;
@@ -304,12 +327,12 @@ Term TermBuilder::operation(const lang::Operation& o, const Env& env) {
         case ComputesOp::power:
             if (b->kind == ir::TermKind::constant && b->number == 2) return call("mul", {a, a});
             return call("pow", {a, b});
-        case ComputesOp::equal: return call("eq", {a, b});
-        case ComputesOp::not_equal: return call("ne", {a, b});
-        case ComputesOp::less: return call("lt", {a, b});
-        case ComputesOp::less_equal: return call("le", {a, b});
-        case ComputesOp::greater: return call("gt", {a, b});
-        case ComputesOp::greater_equal: return call("ge", {a, b});
+        case ComputesOp::equal: return comparison("eq", a, b);
+        case ComputesOp::not_equal: return comparison("ne", a, b);
+        case ComputesOp::less: return comparison("lt", a, b);
+        case ComputesOp::less_equal: return comparison("le", a, b);
+        case ComputesOp::greater: return comparison("gt", a, b);
+        case ComputesOp::greater_equal: return comparison("ge", a, b);
         case ComputesOp::logical_and: return call("and", {a, b});
         case ComputesOp::logical_or: return call("or", {a, b});
         default: return nullptr;

@@ -42,6 +42,7 @@ private:
 
     ir::Term element(const lang::Element& e, Span span, const Env& env);
 
+    ir::Term comparison(const char* name, ir::Term a, ir::Term b) const;
     ir::Term operation(const lang::Operation& o, const Env& env);
 
     ir::Term apply(const lang::Apply& a, Span span, const Env& env);

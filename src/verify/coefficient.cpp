@@ -45,11 +45,15 @@ const Irrational irrationals[] = {
     {2.449489742783178098197, 6, 0, 0, 0},   {2.645751311064590590502, 7, 0, 0, 0},  {3.162277660168379331999, 10, 0, 0, 0},
 };
 
+thread_local bool exact_literals = false;
+
 const Irrational* irrational_near(double literal, int& exponent) {
     for (const Irrational& i : irrationals) {
         const double ratio = std::fabs(literal) / i.value;
         exponent = static_cast<int>(std::lround(std::log2(ratio)));
-        if (std::abs(exponent) <= 40 && std::fabs(std::ldexp(ratio, -exponent) - 1) <= 0x1p-23) return &i;
+        if (std::abs(exponent) > 40) continue;
+        const double wanted = std::ldexp(i.value, exponent), written = std::fabs(literal);
+        if (exact_literals ? written == wanted : static_cast<float>(written) == static_cast<float>(wanted)) return &i;
     }
     return nullptr;
 }
@@ -75,6 +79,9 @@ bool small_fraction(double v, Wide& num, Wide& den) {
 }
 
 }  // namespace
+
+DoubleLiterals::DoubleLiterals(bool doubles) : before_(exact_literals) { exact_literals = doubles; }
+DoubleLiterals::~DoubleLiterals() { exact_literals = before_; }
 
 Coefficient Coefficient::inexact(double v) {
     Coefficient c;
@@ -171,6 +178,12 @@ double Coefficient::value() const {
     if (plain()) return v;
     if (root_ != 1) v *= std::sqrt(static_cast<double>(root_));
     return v * std::pow(std::numbers::pi, half_pi_ / 2.0) * std::pow(std::numbers::ln2, ln2_) * std::pow(std::numbers::ln10, ln10_);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> Coefficient::as_fraction() const {
+    constexpr Wide most = Wide{1} << 60;
+    if (!exact_ || !plain() || magnitude(num_) > most || den_ > most) return std::nullopt;
+    return std::pair(static_cast<std::int64_t>(num_), static_cast<std::int64_t>(den_));
 }
 
 bool Coefficient::infinite() const { return !exact_ && std::isinf(value_); }

@@ -4,8 +4,8 @@
 // A literal is what it says in decimal: 0.044715 is 44715/1000000, so the same literal in a kernel and in `computes` is the same number,
 // and one that differs in its last digit is another. Four kinds of literal stand for a number that has no end in decimal, and are read as
 // that number:
-//   - within one unit in the last place of f32 of a power of two times log2(e), ln 2, sqrt(2), sqrt(2/pi), ... (the table in
-//   coefficient.cpp);
+//   - with the nearest f32 of a power of two times log2(e), ln 2, sqrt(2), sqrt(2/pi), ... (the table in coefficient.cpp); where a kernel
+//   computes in f64 (DoubleLiterals), the nearest double of it;
 //   - with at least 14 digits, one of those times a number of at most six digits, to the precision of a double;
 //   - the double nearest to a fraction with numerator and denominator below 10^5, written with all its digits (what 1.0 / 3 folds to);
 //   - infinities.
@@ -16,8 +16,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace tw::verify {
+
+// While it lives, literals on this thread are as exact as doubles are.
+class DoubleLiterals {
+public:
+    explicit DoubleLiterals(bool doubles);
+    ~DoubleLiterals();
+    DoubleLiterals(const DoubleLiterals&) = delete;
+    DoubleLiterals& operator=(const DoubleLiterals&) = delete;
+
+private:
+    bool before_;
+};
 
 class Coefficient {
 public:
@@ -35,6 +48,8 @@ public:
     bool small_integer() const { return integer() && num_ < (std::int64_t{1} << 62) && num_ > -(std::int64_t{1} << 62); }
     bool negative() const { return exact_ ? num_ < 0 : value_ < 0; }
     bool positive() const { return exact_ ? num_ > 0 : value_ > 0; }
+    // Numerator and denominator, where it is a fraction of small ones.
+    std::optional<std::pair<std::int64_t, std::int64_t>> as_fraction() const;
     bool even() const { return integer() && num_ % 2 == 0; }
     // This to the power p; not a number where that is none (a negative number's square root).
     Coefficient power(const Coefficient& p) const;

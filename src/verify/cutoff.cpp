@@ -258,7 +258,9 @@ Cutoff cutoff(const ir::Kernel& k, bool in_step) {
             c.obstacle = "places in shared memory or conditions follow a size's remainder by " + std::to_string(d.residue);
     }
     if (auto list = vary(k, choices_of(k, demands, true), mattering(k, steering), demands, c.period, true)) c.instances = std::move(*list);
-    else if (c.obstacle.empty()) c.obstacle = "too many combinations of trip counts and remainders decide the order of events";
+    else if (c.obstacle.empty())
+        c.obstacle =
+            "too many combinations of trip counts and remainders decide the order of events, or the assumptions admit too few of them";
     if (steering.by_block && !k.persistent) {  // trip counts that differ from block to block (a causal mask): every one in one instance
         for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
     }

@@ -448,8 +448,27 @@ bool Flow::holds_of_anything(const Condition& c) {
 
 namespace tw::verify {
 
+namespace {
+
+bool has_doubles(const ir::Element& e) {
+    return e->dtype == target::DType::F64 || std::any_of(e->args.begin(), e->args.end(), has_doubles);
+}
+
+bool computes_in_doubles(const ir::Kernel& kernel) {
+    const auto is_double = [](const auto& x) { return x.dtype == target::DType::F64; };
+    bool any = std::any_of(kernel.tensors.begin(), kernel.tensors.end(), is_double) ||
+               std::any_of(kernel.fragments.begin(), kernel.fragments.end(), is_double);
+    ir::for_each_stmt(kernel.body, [&](const ir::Stmt& s) {
+        if (auto* c = std::get_if<ir::Compute>(&s.op)) any = any || has_doubles(c->value);
+    });
+    return any;
+}
+
+}  // namespace
+
 FlowResult check_flow(const ir::Kernel& kernel, const FlowInputs& inputs) {
     const std::uint64_t overflows = coefficient_overflows();
+    const DoubleLiterals literals(computes_in_doubles(kernel));
     FlowResult result = detail::Flow(kernel, inputs).run();
     distrust_after_overflow(result.obligations, overflows);
     return result;

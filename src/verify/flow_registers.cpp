@@ -22,6 +22,15 @@ std::vector<Poly> Flow::own_coordinates(const std::vector<int>& shape) {
     return c;
 }
 
+namespace {
+
+bool is_comparison(ir::ElementOp op) {
+    using enum ir::ElementOp;
+    return op == lt || op == le || op == gt || op == ge || op == eq || op == ne;
+}
+
+}  // namespace
+
 Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly>& c) {
     switch (e->op) {
         case ir::ElementOp::fragment: {
@@ -46,6 +55,12 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
     }
     std::vector<Typed> args;
     for (const auto& a : e->args) args.push_back(element(a, s, c));
+    if (is_comparison(e->op)) {  // with a literal of f32, not with what the text says
+        for (std::size_t i = 0; i < args.size(); ++i) {
+            if (e->args[i]->op == ir::ElementOp::number && e->args[i]->dtype == target::DType::F32)
+                args[i].value = values_.number(ir::converted(e->args[i]->number, target::DType::F64, target::DType::F32));
+        }
+    }
     if (e->op == ir::ElementOp::cast) return values_.converted(args[0], e->args[0]->dtype, e->dtype);
     const bool integer = !target::info(e->dtype).is_float;
     std::vector<Value> tags;
@@ -53,8 +68,8 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
     if (auto folded = butterfly(e->op, tags)) {
         const Rounding rounding = joined(args[0].rounding, args[1].rounding);
         if (integer) return {e->op == ir::ElementOp::add ? values_.wrapped(e->dtype, *folded) : *folded, rounding};
-        return {*folded,
-                e->op == ir::ElementOp::add && rounding.kind != Rounding::Kind::exact ? Rounding{Rounding::Kind::lost, {}} : rounding};
+        const bool inexact = rounding.kind != Rounding::Kind::exact || (values_.is_whole(*folded) && !values_.fits(*folded, e->dtype));
+        return {*folded, e->op == ir::ElementOp::add && inexact ? Rounding{Rounding::Kind::lost, {}} : rounding};
     }
     Typed result = values_.computed(e->op == ir::ElementOp::div && integer ? "floor_div" : ir::name_of(e->op), args, e->dtype);
     if (e->op == ir::ElementOp::sub) result.value = unless_both_infinite(tags[0], tags[1], result.value);

@@ -136,6 +136,27 @@ bool satisfies(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
+namespace {
+
+// Doubles a size of the larger side that the smaller one does not have, until the comparison holds.
+void grow_into(const Expr& comparison, std::vector<std::int64_t>& sizes) {
+    const std::function<bool(const Expr&, std::size_t)> has = [&](const Expr& e, std::size_t size) {
+        return (e.kind() == ExprKind::size && at(e->id) == size) ||
+               std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return has(a, size); });
+    };
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (!has(comparison->args[1], i) || has(comparison->args[0], i)) continue;
+        std::vector<std::int64_t> larger = sizes;
+        for (larger[i] = std::max<std::int64_t>(1, larger[i]); larger[i] < (std::int64_t{1} << 24); larger[i] *= 2) {
+            if (emulate::size_value(comparison, larger).value_or(0) == 0) continue;
+            sizes = larger;
+            return;
+        }
+    }
+}
+
+}  // namespace
+
 std::optional<std::vector<std::int64_t>> admitted(const ir::Kernel& k, std::vector<std::int64_t> sizes) {
     for (int round = 0; round < 6 && !satisfies(k, sizes); ++round) {
         for (const ir::Assumption& a : k.assumptions) {
@@ -156,6 +177,8 @@ std::optional<std::vector<std::int64_t>> admitted(const ir::Kernel& k, std::vect
                 sizes[at(r->id)] = *lv + strict;
             } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && l.kind() == ExprKind::size && rv) {
                 sizes[at(l->id)] = *rv - strict;
+            } else if (c.kind() == ExprKind::lt || c.kind() == ExprKind::le) {
+                grow_into(c, sizes);
             }
         }
     }
@@ -325,7 +348,9 @@ namespace {
 // parts of ClusterSignature: sizes that give equal parts, up to whole periods where they are larger than that, make no further instance.
 class TripCounts {
 public:
-    TripCounts(const ir::Kernel& k, std::int64_t period, std::int64_t cap) : k_(k), signature_(k), period_(period), cap_(cap) {}
+    // `fold`: parts beyond the cap are trip counts, not places that follow a size's remainder.
+    TripCounts(const ir::Kernel& k, std::int64_t period, std::int64_t cap, bool fold)
+        : k_(k), signature_(k), period_(period), cap_(cap), fold_(fold) {}
     // Is this the first time that it is asked of such sizes?
     bool fresh(const std::vector<std::int64_t>& sizes) {
         if (!k_.persistent) return true;
@@ -334,7 +359,7 @@ public:
         for (std::int64_t rank = 0; rank < grid[0]; ++rank) blocks.push_back({rank, 0, 0});
         std::vector<std::int64_t> parts = signature_.of(sizes, blocks, grid);
         for (std::int64_t& v : parts) {
-            if (v > cap_) v = cap_ + 1 + v % period_;
+            if (v > cap_ && fold_) v = cap_ + 1 + v % period_;
         }
         return seen_.insert(std::move(parts)).second;
     }
@@ -343,6 +368,7 @@ private:
     const ir::Kernel& k_;
     ClusterSignature signature_;
     std::int64_t period_, cap_;
+    bool fold_;
     std::set<std::vector<std::int64_t>> seen_;
 };
 
@@ -375,9 +401,13 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
     std::set<std::vector<std::int64_t>> listed;
     std::int64_t cap = 4;
     for (const SizeDemand& d : demands) cap = std::max(cap, d.cap);
-    TripCounts trips(k, period, cap);
+    const bool by_remainder =
+        std::any_of(demands.begin(), demands.end(), [](const SizeDemand& d) { return d.residue > 1 || !d.remainders.empty(); });
+    TripCounts trips(k, period, cap, !by_remainder);
+    std::size_t asked = 0, refused = 0;
     auto emit = [&](const std::vector<std::int64_t>& wanted, bool always) {
         auto sizes = admitted(k, wanted);
+        ++asked, refused += !sizes;
         if (!sizes || listed.count(*sizes)) return;
         if (!trips.fresh(*sizes) && !always) return;
         listed.insert(*sizes);
@@ -400,6 +430,8 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
     }
     if (n == 0) emit({}, true);
     if (!jointly) return list;
+    // The assumptions may leave too little of what decides.
+    const auto all_or_too_few = [&] { return 2 * refused > asked ? std::nullopt : std::optional(list); };
     // Sizes that bound loops inside others, or have remainders: all combinations. The others at one tile, then each at so many that its
     // loop goes round.
     std::vector<std::size_t> crossed, others;
@@ -416,7 +448,7 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
         else if (!twin) crossed.push_back(i), combinations *= choices[i].values.size();
         if (combinations > most_combinations) return std::nullopt;
     }
-    if (crossed.empty() || (crossed.size() == 1 && others.empty())) return list;
+    if (crossed.empty() || (crossed.size() == 1 && others.empty())) return all_or_too_few();
     for (std::size_t background = 0; background <= others.size(); ++background) {
         std::vector<std::int64_t> sizes(n);
         for (std::size_t i = 0; i < n; ++i) sizes[i] = choices[i].values[1];
@@ -451,7 +483,7 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
             }
         }
     }
-    return list;
+    return all_or_too_few();
 }
 
 }  // namespace tw::verify

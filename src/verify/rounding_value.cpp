@@ -190,7 +190,8 @@ Rounded RoundingArithmetic::constant(double value, DType type) {
     for (const DType t : {DType::F32, DType::TF32, DType::BF16, DType::F16}) {
         if (target::to_double(target::from_double(value, t), t) == value) v.exact.type = t;
     }
-    return is_float(type) && v.exact.bits == 0 ? cast(type, v) : v;
+    const bool held = !is_float(type) || target::to_double(target::from_double(value, type), type) == value;
+    return (is_float(type) && v.exact.bits == 0) || !held ? cast(type, v) : v;
 }
 
 Rounded RoundingArithmetic::settled(Rounded x) {

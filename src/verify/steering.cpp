@@ -31,7 +31,8 @@ Steering SteeringReader::read() {
     std::set<int> seen;
     result_.direct = result_.expressions.size();
     std::vector<Expr> queue = result_.expressions;
-    while (!queue.empty()) {
+    while (!queue.empty() || take_calm(seen, queue)) {
+        if (queue.empty()) continue;
         const Expr e = queue.back();
         queue.pop_back();
         visit(e, [&](const Expr& x) {

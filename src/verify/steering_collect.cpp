@@ -69,16 +69,26 @@ void SteeringReader::collect(const ir::Region& region) {
             place(x->accumulate, "the choice to accumulate");
         }
         if (auto* x = std::get_if<ir::For>(&s.op)) {
+            if (neutral(x->body)) note_calm(s, line);
             if (!neutral(x->body)) {
                 result_.statements.insert(&s);
                 for (const Expr& e : {x->lo, x->hi, x->step}) result_.expressions.push_back(e);
             }
             collect(x->body);
         }
-        if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0)
+        if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0) {
+            note_calm(s, line);
             collect(x->then);  // runs take it always; it has no part in the order of events
-        else if (x) {
+        } else if (x) {
+            if (!fixed(x->condition)) {
+                for (const ir::Region* side : {&x->then, &x->otherwise}) {
+                    ir::for_each_stmt(*side, [&](const Stmt& inside) {
+                        if (auto* a = std::get_if<ir::Assign>(&inside.op)) now_and_then_[a->var].push_back(x->condition);
+                    });
+                }
+            }
             const bool calm = neutral(x->then) && neutral(x->otherwise);  // forced where no run takes it both ways: it steers nothing
+            if (calm) note_calm(s, line);
             if (const auto threshold = calm ? std::nullopt : trip_threshold(x->condition)) {
                 result_.statements.insert(&s);
                 result_.expressions.push_back(x->condition);
@@ -98,6 +108,42 @@ void SteeringReader::collect(const ir::Region& region) {
         if (auto* x = std::get_if<ir::Role>(&s.op)) collect(x->body);
         if (auto* x = std::get_if<ir::Elect>(&s.op)) collect(x->body);
     }
+}
+
+void SteeringReader::note_calm(const Stmt& s, const std::string& line) {
+    Calm calm{&s, {}, line};
+    ir::Region alone{s};
+    ir::for_each_stmt(alone, [&](const Stmt& inside) {
+        if (auto* a = std::get_if<ir::Assign>(&inside.op)) calm.sets.insert(a->var);
+    });
+    if (!calm.sets.empty()) calm_.push_back(std::move(calm));
+}
+
+// What of `calm_` sets a variable that steers; what that depends on goes to `queue`.
+bool SteeringReader::take_calm(const std::set<int>& steering, std::vector<Expr>& queue) {
+    bool any = false;
+    for (Calm& c : calm_) {
+        if (c.taken || std::none_of(c.sets.begin(), c.sets.end(), [&](int v) { return steering.count(v) != 0; })) continue;
+        c.taken = any = true;
+        std::vector<Expr> decides;
+        if (auto* f = std::get_if<ir::For>(&c.stmt->op)) {
+            decides = {f->lo, f->hi, f->step};
+            result_.statements.insert(c.stmt);
+        } else {
+            const auto& i = std::get<ir::If>(c.stmt->op);
+            decides = {i.condition};
+            if (i.vote >= 0) {
+                complain("a branch on data sets a variable that slots, phases or conditions depend on" + c.line);
+            } else if (fixed(i.condition)) {
+                add_once(result_.fixed_conditions, i.condition);
+            } else {
+                result_.statements.insert(c.stmt);
+                conditions_.emplace_back(i.condition, c.stmt, c.line);
+            }
+        }
+        for (const Expr& e : decides) result_.expressions.push_back(e), queue.push_back(e);
+    }
+    return any;
 }
 
 // The number of a message counts with a loop from 0 in steps of 1: then what holds in the first iterations holds in all, since

@@ -70,6 +70,46 @@ bool SteeringReader::decided_by_data(const Expr& c) {
     return data && !other;
 }
 
+// Is it decided by how far the two counters are apart?
+bool SteeringReader::follows_difference(const Expr& condition, int a, int b) {
+    if (condition.kind() != ExprKind::lt && condition.kind() != ExprKind::le) return false;
+    const Affine d = affine(condition->args[0] - condition->args[1]);
+    std::int64_t sum = 0;
+    for (const auto& [text, term] : d.terms) {
+        if (term.first.kind() != ExprKind::var || (term.first->id != a && term.first->id != b) || std::abs(term.second) != 1) return false;
+        sum += term.second;
+    }
+    return d.terms.size() == 2 && sum == 0;
+}
+
+// A counter that moves one way, by one amount, whenever its loop comes round; or, beside a partner, whenever the two are so far apart,
+// so that it keeps its distance. One that is only set to constants changes with what is around the setting.
+std::optional<SteeringReader::Counting> SteeringReader::counting(int id, int partner) {
+    if (!counter(id)) return std::nullopt;
+    Counting c;
+    for (const Expr& v : assigned_[id]) {
+        if (const auto start = v.as_constant()) {
+            c.farthest_start = std::max(c.farthest_start, std::abs(*start));
+            continue;
+        }
+        const std::int64_t by = *v->args[1].as_constant();
+        if (by == 0 || (c.step != 0 && (c.step != std::abs(by) || c.upwards != (by > 0)))) return std::nullopt;
+        c.step = std::abs(by), c.upwards = by > 0;
+    }
+    if (c.step == 0) {
+        c.step = 1;
+        return c;
+    }
+    const std::vector<Expr> conditions = now_and_then_[id];
+    for (const Expr& condition : conditions) {
+        const auto theirs = partner < 0 ? now_and_then_.end() : now_and_then_.find(partner);
+        const bool both = theirs != now_and_then_.end() &&
+                          std::any_of(theirs->second.begin(), theirs->second.end(), [&](const Expr& x) { return ir::same(x, condition); });
+        if (partner < 0 || (!both && !follows_difference(condition, id, partner))) return std::nullopt;
+    }
+    return c;
+}
+
 // Comparisons along a loop: their truth may change near its start or near its end. How near goes to `reach_`.
 bool SteeringReader::threshold_at_an_end(const Expr& c) {
     Affine d = affine(c->args[0] - c->args[1]);
@@ -86,11 +126,23 @@ bool SteeringReader::threshold_at_an_end(const Expr& c) {
         else name = text, variable = term.first, factor = term.second;
     }
     if (factor == 0) return edge_of_a_size(d);
-    const std::int64_t step =
-        counter(variable->id) || loops_[variable->id].empty() ? 1 : std::abs(loops_[variable->id].front()->step.as_constant().value_or(1));
+    // Counters: where they start, and how far an update moves them.
+    std::int64_t starts = 0, step = 1;
+    if (loops_[variable->id].empty()) {
+        const auto one = counting(variable->id, partner.empty() ? -1 : other->id);
+        if (!one) return false;
+        starts = times(std::abs(factor), one->farthest_start), step = one->step;
+        if (!partner.empty()) {
+            const auto two = counting(other->id, variable->id);
+            if (!two || two->step != one->step || two->upwards != one->upwards) return false;
+            starts = plus(starts, times(std::abs(factor), two->farthest_start));
+        }
+    } else {
+        step = std::abs(loops_[variable->id].front()->step.as_constant().value_or(1));
+    }
     // How many iterations from where `rest` is zero the truth may change; nothing where that is not known.
     auto near = [&](const Affine& rest) -> std::optional<std::int64_t> {
-        std::int64_t far = std::abs(rest.constant);
+        std::int64_t far = plus(std::abs(rest.constant), starts);
         for (const auto& [text, term] : rest.terms) {
             const Shape s = shapes_.of(term.first);
             if (!s.periodic() || !s.least || !s.most) return std::nullopt;

@@ -89,18 +89,95 @@ void SteeringReader::bounds_of_loops(const ir::Region& region, std::vector<const
     }
 }
 
+bool SteeringReader::of_sizes_or_data(const Expr& e) {
+    bool any = false;
+    visit(e, [&](const Expr& x) { any |= x.kind() == ExprKind::size || x.kind() == ExprKind::element || x.kind() == ExprKind::grid_size; });
+    return any;
+}
+
+// Trip counts of which instances show all that sizes can do: they grow with each size in steps of one width (what two loops that belong
+// together do differently, they do for one of the least sizes of a trip count), turn at small counts, or follow a small remainder.
+// `scale`: what the expression is divided by.
+void SteeringReader::examine_trips(const Expr& e, std::int64_t scale, const std::string& line) {
+    const auto refuse = [&](const char* why) { complain("the trip count has " + text(e) + ", " + why + line); };
+    const auto small = [&](std::int64_t c) { return std::abs(c) / scale <= farthest_reach; };
+    switch (e.kind()) {
+        case ExprKind::constant:
+            if (!small(*e.as_constant())) refuse("a constant that no instance reaches");
+            return;
+        case ExprKind::size: divisors_[e->id].insert(scale); return;
+        case ExprKind::var:
+        case ExprKind::block_index:
+        case ExprKind::grid_size:
+        case ExprKind::cluster_rank:
+        case ExprKind::element: return;
+        case ExprKind::add:
+        case ExprKind::sub:
+        case ExprKind::min:
+        case ExprKind::max:
+            for (const Expr& a : e->args) {
+                const auto c = a.as_constant();
+                if (c && small(*c) && (e.kind() == ExprKind::min || e.kind() == ExprKind::max))
+                    least_cap_ = std::max(least_cap_, std::abs(*c) / scale + 2);
+                examine_trips(a, scale, line);
+            }
+            return;
+        case ExprKind::mul:
+            for (const Expr& a : e->args) {
+                if (!a.as_constant()) examine_trips(a, scale, line);
+            }
+            return;
+        case ExprKind::floor_div:
+            if (const auto d = e->args[1].as_constant(); d && *d > 0 && *d < (std::int64_t{1} << 40) / scale)
+                return examine_trips(e->args[0], scale * *d, line);
+            if (of_sizes_or_data(e->args[1]) && e->args[1].kind() != ExprKind::grid_size) return refuse("divided by a size");
+            return examine_trips(e->args[0], scale, line);
+        case ExprKind::mod:
+            if (!of_sizes_or_data(e)) return;
+            if (const auto d = e->args[1].as_constant(); d && *d > 0 && e->args[0].kind() == ExprKind::size) {
+                std::int64_t& p = period_[{ExprKind::size, e->args[0]->id}];
+                p = std::min(std::lcm(std::max<std::int64_t>(1, p), *d), longest_period);
+                return;
+            }
+            return refuse("a remainder of more than a size");
+        default:
+            if (of_sizes_or_data(e)) refuse("which sizes or data turn at any place");
+            return;
+    }
+}
+
+// A size that is cut into narrow tiles and into much wider ones in one trip count: instances that are short in narrow tiles do not show
+// what the wide ones do. (Parts of a loop that the blocks deal out have trip counts of the wide tiles alone.)
+void SteeringReader::compare_divisors(const Expr& trips, const std::string& line) {
+    bool dealt = false;
+    visit(trips, [&](const Expr& x) { dealt |= x.kind() == ExprKind::block_index; });
+    for (const auto& [size, widths] : divisors_) {
+        if (*widths.rbegin() / *widths.begin() > (dealt ? 512 : 8))
+            complain("a trip count divides " + k_.sizes[at(size)] + " by " + std::to_string(*widths.begin()) + " and by " +
+                     std::to_string(*widths.rbegin()) + line);
+    }
+    divisors_.clear();
+}
+
 void SteeringReader::bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around) {
     const Expr trips = written_out(f.hi - f.lo);
+    const auto examine = [&] {
+        const std::string line = s.loc.line ? " at line " + ir::line_text(s.loc) : "";
+        examine_trips(trips, std::max<std::int64_t>(1, f.step.as_constant().value_or(1)), line);
+        compare_divisors(trips, line);
+    };
     bool moves = false;
     visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !instances_.count(x->id) && !leaf_shape(x).atoms.empty(); });
     visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !leaf_shape(x).known(); });
-    if (!moves || reads_data(trips)) return;
+    if (!moves || reads_data(trips)) return examine();
     const Shape shape = shapes_.of(trips);
     std::optional<int> grows_with;
     bool regular = shape.known();
     for (const auto& [atom, step] : shape.atoms) {
         if (atom.first != ExprKind::var) continue;
         if (step.growth == 0) {
+            std::int64_t& round = trips_period_[atom.second];
+            round = std::min(std::lcm(std::max<std::int64_t>(1, round), step.period), longest_period);
             std::int64_t& p = period_[atom];
             p = std::min(std::lcm(std::max<std::int64_t>(1, p), step.period), longest_period);
             continue;
@@ -112,7 +189,7 @@ void SteeringReader::bounds_of(const Stmt& s, const ir::For& f, const std::vecto
                   loop->second[0]->lo.as_constant();
         if (regular) growing_.emplace(&f, std::make_pair(atom.second, step));
     }
-    if (regular) return;
+    if (regular) return examine();
     result_.irregular.push_back({&s, around.empty() ? nullptr : around.front(), trips});
     if (around.size() != 1 || !f.lo.as_constant() || !f.step.is_constant(1))
         complain("the trip count " + text(f.hi) + " of a loop inside another is followed only one loop deep" +
@@ -201,6 +278,8 @@ SteeringLoop SteeringReader::cap_of(const ir::For& f) {
                 loop.by_own |= own > 1;
             } else if (const Gain g = gain(f.body, atom.second); g.touched) {
                 own = g.exact ? p / std::gcd(p, std::abs(g.net)) : std::min(p * g.slower, longest_period + 1);
+                // By a loop inside whose trip count goes round with this one: both must come round.
+                if (g.in_loops && trips_period_.count(f.var)) own = std::min(own * trips_period_.at(f.var), longest_period + 1);
                 loop.by_inner = loop.by_inner && (own == 1 || (g.in_loops && g.slower == 1));
                 loop.reach = std::max(loop.reach, loop.own_reach + reach_[atom.second]);
             }
@@ -225,7 +304,7 @@ SteeringLoop SteeringReader::cap_of(const ir::For& f) {
     loop.own_part += loop.own_reach;
     if (loop.period > longest_period)
         complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
-    loop.cap = loop.reach + loop.period + in_memory + 1;
+    loop.cap = std::max(loop.reach + loop.period + in_memory + 1, least_cap_);
     loop.distance = loop.reach + in_memory + 1;
     result_.period = std::max(result_.period, std::min(loop.period, longest_period));
     return loop;

@@ -65,6 +65,8 @@ private:
     // steering_collect.cpp
     void collect(const ir::Region& region);
     void message(const Expr& e, const std::string& line);
+    void note_calm(const Stmt& s, const std::string& line);
+    bool take_calm(const std::set<int>& steering, std::vector<Expr>& queue);
     static void add_once(std::vector<Expr>& list, const Expr& condition);
     std::optional<std::int64_t> trip_threshold(const Expr& c);
 
@@ -80,6 +82,9 @@ private:
     void loops_over_tiles();
     bool reads_data(const Expr& e);
     Expr written_out(const Expr& e, int depth = 0);
+    bool of_sizes_or_data(const Expr& e);
+    void examine_trips(const Expr& e, std::int64_t scale, const std::string& line);
+    void compare_divisors(const Expr& trips, const std::string& line);
     void bounds_of_loops(const ir::Region& region, std::vector<const ir::For*> around);
     void bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around);
     Gain gain(const ir::Region& region, int variable);
@@ -91,6 +96,12 @@ private:
     Affine affine(const Expr& e);
     bool in_a_table(int tensor) const;
     bool decided_by_data(const Expr& c);
+    struct Counting {
+        std::int64_t farthest_start = 0, step = 0;
+        bool upwards = true;
+    };
+    std::optional<Counting> counting(int id, int partner);
+    bool follows_difference(const Expr& condition, int a, int b);
     bool threshold_at_an_end(const Expr& c);
     bool edge_of_a_size(const Affine& d);
     void residue_points(const Affine& rest, std::int64_t factor);
@@ -112,6 +123,18 @@ private:
     std::vector<std::tuple<Expr, std::string, std::string, bool>> places_;
     std::vector<std::tuple<Expr, const Stmt*, std::string>> conditions_;
     std::vector<std::tuple<Expr, const Stmt*, std::int64_t>> trip_conditions_;  // with the constant they compare with
+    // Branches and loops around mere register work, with the variables that they set: where one of those steers, they do too.
+    struct Calm {
+        const Stmt* stmt;
+        std::set<int> sets;
+        std::string line;
+        bool taken = false;
+    };
+    std::vector<Calm> calm_;
+    std::map<int, std::vector<Expr>> now_and_then_;   // variables that are updated under conditions, and those
+    std::map<int, std::set<std::int64_t>> divisors_;  // of the sizes in one trip count
+    std::int64_t least_cap_ = 0;                      // trip counts have thresholds up to here
+    std::map<int, std::int64_t> trips_period_;        // by loop variable: after how many iterations trip counts inside it repeat
     int depth_ = 0;
     Steering result_;
 };

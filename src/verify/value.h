@@ -192,7 +192,8 @@ private:
         __int128 low, high;
     };
     std::optional<Bounds> bounds(Value v);
-    bool whole_within(Value v, std::int64_t low, std::int64_t high);
+    bool whole_within(Value v, std::int64_t low, std::int64_t high, bool or_infinite);
+    bool names_an_element(const ValueNode& fold);
     Value low_bits(Value v, int bits);
     bool is_plain_number(Value v) const;
     std::unordered_map<std::uint64_t, unsigned> signs_;  // by the prover's state and value

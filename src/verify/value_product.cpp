@@ -35,10 +35,13 @@ void Values::raise(Value v, const Coefficient& p, std::map<Value, Coefficient>& 
 // under one root.
 void Values::raise_parts(const ValueNode& n, const Coefficient& p, std::map<Value, Coefficient>& factors) {
     std::vector<std::pair<Value, Coefficient>> rest;
+    const auto odd = [&](std::size_t i) { return (signs(n.args[i]) & negative_sign) && !n.weights[i].even(); };
+    bool root_may_fail = false;  // then a factor that may be 0 stays with it: sqrt(0 * -1) is 0, and 0 * sqrt(-1) is not
+    for (std::size_t i = 0; i < n.args.size(); ++i) root_may_fail |= odd(i);
     for (std::size_t i = 0; i < n.args.size(); ++i) {
-        if (!(signs(n.args[i]) & negative_sign)) raise(n.args[i], n.weights[i] * p, factors);
-        else if (n.weights[i].even()) raise(apply("abs", {n.args[i]}), n.weights[i] * p, factors);
-        else rest.emplace_back(n.args[i], n.weights[i]);
+        if (odd(i) || (root_may_fail && !nonzero(n.args[i]))) rest.emplace_back(n.args[i], n.weights[i]);
+        else if (!(signs(n.args[i]) & negative_sign)) raise(n.args[i], n.weights[i] * p, factors);
+        else raise(apply("abs", {n.args[i]}), n.weights[i] * p, factors);
     }
     if (!rest.empty()) raise(product(std::move(rest)), p, factors);
 }

@@ -182,11 +182,14 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
                 const ValueNode& q = node(n.args[0]);
                 if (q.kind != Kind::sum || q.args.size() != 1 || !q.number.zero()) return std::nullopt;
                 const auto one = bounds(q.args[0]);
-                if (!one || q.weights[0].infinite()) return std::nullopt;
-                const double a = std::floor(static_cast<double>(one->low) * q.weights[0].value()),
-                             b = std::floor(static_cast<double>(one->high) * q.weights[0].value());
-                if (std::fabs(a) > 1e15 || std::fabs(b) > 1e15) return std::nullopt;
-                return Bounds{static_cast<Wide>(std::min(a, b)), static_cast<Wide>(std::max(a, b))};
+                const auto factor = q.weights[0].as_fraction();
+                if (!one || !factor || std::max(one->high, -one->low) > (Wide{1} << 64)) return std::nullopt;
+                const auto floor_of = [&](Wide whole) {
+                    const Wide above = whole * factor->first, below = factor->second;
+                    return above / below - (above % below != 0 && above < 0);
+                };
+                const Wide a = floor_of(one->low), b = floor_of(one->high);
+                return checked(std::min(a, b), std::max(a, b));
             }
             return std::nullopt;
         }
@@ -194,28 +197,47 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
     }
 }
 
-// Is it a whole number between the two, wherever it is used? An infinity stands for "no place", which no fold leaves over a row of numbers.
-bool Values::whole_within(Value v, std::int64_t low, std::int64_t high) {
+// min(i, where(x[i] == max(j, x[j]), i, inf)): over a row of numbers that has an element, one of the indices is found.
+bool Values::names_an_element(const ValueNode& fold) {
+    const ValueNode& choice = node(fold.args[0]);
+    if (choice.kind != Kind::function || choice.name != "select" || !as_number(choice.args[2]) || !as_number(choice.args[2])->infinite())
+        return false;
+    const ValueNode& found = node(choice.args[0]);
+    if (found.kind != Kind::function || found.name != "eq") return false;
+    for (const std::size_t side : {0, 1}) {
+        const ValueNode best = node(found.args[side]);
+        if (best.kind != Kind::reduce || (best.name != "max" && best.name != "min") || !(best.lo == fold.lo) || !(best.hi == fold.hi))
+            continue;
+        const Value other = node(choice.args[0]).args[1 - side];
+        if (replace(best.args[0], {{best.variable, Poly::of(fold.variable)}}) == other) return true;
+    }
+    return false;
+}
+
+// Is it a whole number between the two, wherever it is used? `or_infinite`: or an infinity, which floats have and integers have not.
+bool Values::whole_within(Value v, std::int64_t low, std::int64_t high, bool or_infinite) {
     const ValueNode n = node(v);
-    if (n.kind == Kind::number && n.number.infinite()) return true;
+    if (or_infinite && n.kind == Kind::number && n.number.infinite()) return true;
     if (const auto p = as_integer(v)) return prover_.holds(both(at_least(*p, Poly(low)), at_least(Poly(high), *p)));
     const auto inside = [&](const Condition& c, Value part) {
         prover_.push();
         prover_.assume(c);
-        const bool yes = prover_.contradictory() || whole_within(part, low, high);
+        const bool yes = prover_.contradictory() || whole_within(part, low, high, or_infinite);
         prover_.pop();
         return yes;
     };
     if (n.kind == Kind::where) return inside(n.condition, n.args[0]) && inside(negated(n.condition), n.args[1]);
-    if (n.kind == Kind::extreme) return std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return whole_within(a, low, high); });
+    if (n.kind == Kind::extreme)
+        return std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return whole_within(a, low, high, or_infinite); });
     if (n.kind == Kind::reduce && (n.name == "max" || n.name == "min")) {
         const Atom i = ints_.fresh("i");
         ++opening_;
-        const Value body = replace(n.args[0], {{n.variable, Poly::of(i)}});
+        const Value body = replace(names_an_element(n) ? node(n.args[0]).args[1] : n.args[0], {{n.variable, Poly::of(i)}});
         --opening_;
         return inside(both(at_least(Poly::of(i), n.lo), less(Poly::of(i), n.hi)), body);
     }
-    if (n.kind == Kind::function && n.name == "select") return whole_within(n.args[1], low, high) && whole_within(n.args[2], low, high);
+    if (n.kind == Kind::function && n.name == "select")
+        return whole_within(n.args[1], low, high, or_infinite) && whole_within(n.args[2], low, high, or_infinite);
     const auto numbers = is_whole(v) ? bounds(v) : std::nullopt;
     return numbers && numbers->low >= low && numbers->high <= high;
 }
@@ -235,7 +257,7 @@ bool Values::fits(Value v, DType type) {
     }
     prover_.push();
     for (const Poly& extent : extents) prover_.assume(at_least(Poly(largest_size), extent));
-    const bool yes = whole_within(v, low, high);
+    const bool yes = whole_within(v, low, high, target::info(type).is_float);
     prover_.pop();
     return yes;
 }
@@ -381,8 +403,9 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
         if (!target::info(*type).is_float) return {passes_on(f) && f != "neg" && f != "abs" ? result : wrapped(*type, result), {}};
         const bool narrow = target::info(*type).fraction_bits < target::info(DType::F32).fraction_bits;
         if (narrow && !passes_on(f) && !fits(result, *type)) return {result, {Rounding::Kind::to_type, *type}};
-        // Places kept as floats: their sums are exact as far as the type counts.
-        if (!narrow && as_integer(result) && !as_number(result) && !fits(result, *type)) return {result, {Rounding::Kind::to_type, *type}};
+        // Whole numbers kept as floats: what is computed of them is exact as far as the type counts.
+        if (!narrow && !passes_on(f) && !as_number(result) && is_whole(result) && !fits(result, *type))
+            return {result, {Rounding::Kind::to_type, *type}};
         return {result, {}};
     }
     Rounding rounding{Rounding::Kind::lost, {}};
@@ -409,7 +432,9 @@ Typed Values::folded(const std::string& op, Atom x, const Poly& lo, const Poly& 
     const Value result = reduce(op, x, lo, hi, body.value);
     const bool picks = op == "max" || op == "min";
     if (type && !target::info(*type).is_float) return {picks ? result : wrapped(*type, result), {}};
-    if (body.rounding.kind == Rounding::Kind::exact || picks) return {result, body.rounding};
+    if (picks) return {result, body.rounding};
+    if (body.rounding.kind == Rounding::Kind::exact && !(type && is_whole(result) && !as_number(result) && !fits(result, *type)))
+        return {result, {}};
     return {result, {Rounding::Kind::lost, {}}};
 }
 

@@ -53,9 +53,11 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
 Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficient> terms) {
     // Two sums of one body with the same factors, the second with `sign` times the weight of the first, become the one that `whole` makes
     // of them.
+    // Taken from itself it leaves 0: it is a finite number, everywhere.
+    const auto cancels = [&](Value v) { return !has_unknown(v) && !may_be_infinite(v) && !undefined_part(v); };
     auto pair_up = [&](int sign, const std::function<std::optional<ValueNode>(const ValueNode&, const ValueNode&)>& whole) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
-            if (i->second.zero() || (sign < 0 && (has_unknown(i->first) || may_be_infinite(i->first)))) continue;  // those cancel nothing
+            if (i->second.zero() || (sign < 0 && !cancels(i->first))) continue;
             const std::vector<SumFactor> mine = sum_factors(i->first);
             if (mine.empty()) continue;
             for (auto j = terms.begin(); j != terms.end(); ++j) {
@@ -106,7 +108,7 @@ Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficie
     auto unite_one = [&](bool joins) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
             const Value r = i->first;
-            if (i->second.zero() || (!joins && (has_unknown(r) || may_be_infinite(r)))) continue;  // those cancel nothing
+            if (i->second.zero() || (!joins && !cancels(r))) continue;
             const Coefficient c = i->second;
             for (const SumFactor& one : sum_factors(r)) {
                 const ValueNode a = node(one.reduce);

@@ -1,0 +1,26 @@
+"""BUG: producer stops at 1000"""
+import tilewright as tw
+from tilewright import f32, bf16, i32
+
+M, N, K = tw.sizes("M N K")
+
+@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k]))")
+def gemm(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(f32, M, N)):
+    tw.assume(K % 8 == 0)
+    bm, bn = tw.grid(tw.cdiv(M, 64), tw.cdiv(N, 64))
+    sA = tw.shared(bf16, (3, 64, 64), swizzle=128)
+    sB = tw.shared(bf16, (3, 64, 64), swizzle=128)
+    ring = tw.pipeline(3)
+    with tw.warpgroups(0, name="producer"):
+        for kt in tw.range(tw.min(1000, tw.cdiv(K, 64))):
+            slot = ring.acquire()
+            tw.tma_load(sA[slot], A[bm * 64, kt * 64], on=ring.full(slot))
+            tw.tma_load(sB[slot], B[bn * 64, kt * 64], on=ring.full(slot))
+    with tw.warpgroups(1, name="consumer"):
+        acc = tw.zeros(f32, (64, 64))
+        for kt in tw.range(tw.cdiv(K, 64)):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot], sB[slot].T)
+            tw.wgmma_wait(0)
+            ring.release()
+        tw.store(C[bm * 64, bn * 64], acc)

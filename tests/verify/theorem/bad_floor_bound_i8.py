@@ -1,0 +1,12 @@
+"""u: x//49 with x<=6272 is up to 128, kept in i8"""
+import tilewright as tw
+from tilewright import bf16, e4m3, e5m2, f16, f32, f64, i8, i16, i32, i64, tf32, u8, u32
+
+B, H, M, N, K, D, T, G, E, P = tw.sizes("B H M N K D T G E P")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n] // 49", threads=128)
+def k(X: tw.Tensor(i32, N, range=6273), Y: tw.Tensor(i32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0)
+    tw.store(Y[i], (x // 49).to(i8).to(i32))

@@ -1,0 +1,17 @@
+"""BUG: room for shifts up to 36, the shift is K % 40"""
+import tilewright as tw
+from tilewright import f32, bf16, i32
+
+M, N, K = tw.sizes("M N K")
+
+@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] + 0.0 * Z[0]", threads=128)
+def copy(X: tw.Tensor(f32, M, N), Z: tw.Tensor(f32, K), Y: tw.Tensor(f32, M, N)):
+    tw.assume(N <= 128)
+    tw.assume(K >= 1)
+    s = tw.shared(f32, (164,))
+    shift = K % 40
+    for t in tw.persistent(M):
+        tw.sync()
+        tw.store(s[shift : shift + 128], tw.load(X[t, 0:128], fill=0.0))
+        tw.sync()
+        tw.store(Y[t, 0:128], tw.load(s[shift : shift + 128]))
