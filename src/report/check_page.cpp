@@ -143,9 +143,9 @@ std::string counterexample_of(const json& c) {
     }
     out += row("expected", shown(c, "expected_tag")) + row("actual", shown(c, "actual_tag")) + row("missing", shown(c, "missing")) +
            row("hint", shown(c, "hint"));
-    if (c.contains("repair"))
+    if (c.contains("repair") && c["repair"].is_object())
         out += row("tried", shown(c["repair"], "change") +
-                                (c["repair"].value("proved", false) ? ": the kernel is then proved" : ": the run then passes"));
+                                (c["repair"].value("proved", json()) == true ? ": the kernel is then proved" : ": the run then passes"));
     return out + "</table>\n" + two + timeline(c) + (c.contains("layout") ? picture(c["layout"]) : "") +
            (c.contains("picture") ? picture(c["picture"]) : "");
 }
@@ -166,7 +166,7 @@ std::string check_page(const json& result) {
             const std::string name = shown(k, what), verdict = shown(k, "verdict");
             const json& assertions = list_at(k, "assertions");
             const auto proved = std::count_if(assertions.begin(), assertions.end(),
-                                              [](const json& a) { return a.is_object() && a.value("status", "") == "proved"; });
+                                              [](const json& a) { return a.is_object() && a.value("status", json()) == "proved"; });
             out += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"{}\">{}</td><td>{} of {} proved</td></tr>\n", name, shown(k, "line"),
                                verdict, verdict, proved, assertions.size());
             if (k.contains("counterexample") && k["counterexample"].is_object())

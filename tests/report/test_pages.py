@@ -17,7 +17,7 @@ SOURCE = pathlib.Path(os.environ.get("TILEWRIGHT_SOURCE", pathlib.Path(__file__)
 WIDE, NARROW = 1200, 390
 RUNS = ("gemm", "softmax", "grouped_gemm", "attention_causal")
 HINTS = "tests/diagnose/hints"
-CHECKS = {"race": "examples/missing_barrier.py", "roles": f"{HINTS}/released_before_all_have_read.py", "deadlock": f"{HINTS}/half_the_bytes_announced.py", "value": f"{HINTS}/columns_for_rows.py",
+CHECKS = {"race": "examples/missing_barrier.py", "roles": f"{HINTS}/released_before_all_have_read.py", "deadlock": f"{HINTS}/ring_counts_two_arrivals.py", "bytes": f"{HINTS}/half_the_bytes_announced.py", "value": f"{HINTS}/columns_for_rows.py",
           "swizzle": f"{HINTS}/swizzle_forgotten_by_the_second_view.py", "proved": "kernels/vector_add.py"}
 pytestmark = [pytest.mark.skipif(not PROGRAM, reason="the program is not built"), pytest.mark.skipif(not browser.CHROMIUM, reason="chromium is not installed")]
 
