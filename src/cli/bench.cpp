@@ -24,7 +24,7 @@ struct Options {
     CandidateOptions candidate;
     SuiteOptions suite;
     units::EngineOptions engine;
-    std::string draw;
+    std::string draw, recount;
     std::string torch, prelude, setup;
     std::string against, json_out, requests, l2 = "cold";
     std::vector<std::string> candidates;
@@ -125,6 +125,7 @@ std::string describe_profile(const json& p) {
 
 int run(const Options& o) {
     if (!o.draw.empty()) return draw_suite(o.draw, o.suite.svg_out);
+    if (!o.recount.empty()) return recount_suite(o.recount, o.json_out);
     if (!o.suite.name.empty()) {
         SuiteOptions suite = o.suite;
         suite.rounds = o.rounds;
@@ -206,6 +207,8 @@ std::function<int()> declare_bench(CLI::App& app) {
                  "of a suite: rows that the file of --json has of the same CUDA text and sizes are kept; it is written row by row");
     app.add_option("--svg", o->suite.svg_out, "of a suite: bars against the peers and a roofline, as a picture");
     app.add_option("--draw", o->draw, "only the picture of a suite's result that --json wrote before, to --svg or the standard output");
+    app.add_option("--recount", o->recount,
+                   "only a suite's result with its bytes and operations counted anew from the kernels, to --json; times stay as measured");
     app.add_option("--torch", o->torch, "with --against torch: a Python expression over the parameters by name, torch and F");
     app.add_option("--prelude", o->prelude, "with --against torch: Python that runs once before");
     app.add_option("--setup", o->setup, "with --against torch: Python that runs once for each set of inputs");

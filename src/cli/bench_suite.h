@@ -32,4 +32,8 @@ int run_cases(const nlohmann::json& suite, const SuiteOptions& options);
 // The picture of a result that was written before; to the standard output when no file is named.
 int draw_suite(const std::string& file, const std::string& svg_out);
 
+// Bytes and operations of every row of a result counted anew from its kernel and sizes, and what is derived from them; times stay as they
+// were measured. Written to `json_out`.
+int recount_suite(const std::string& file, const std::string& json_out);
+
 }  // namespace tw::cli

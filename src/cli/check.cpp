@@ -40,13 +40,14 @@ nlohmann::json place(const ir::Loc& l) {
     return j;
 }
 
-nlohmann::json to_json(const diagnose::Counterexample& c) {
+nlohmann::json to_json(const diagnose::Counterexample& c, const SourceMap& sources) {
     nlohmann::json j = {{"kind", c.kind},           {"code", c.code},           {"message", c.message},
                         {"place", place(c.loc)},    {"statement", c.statement}, {"sizes", c.sizes_text},
                         {"schedule", c.schedule},   {"seed", c.seed},           {"block", {c.block[0], c.block[1], c.block[2]}},
                         {"thread", c.thread},       {"element", c.element},     {"hint", c.hint},
                         {"confirmed", c.confirmed}, {"trials", c.tried}};
-    if (c.other.line) j["other"] = {{"place", place(c.other)}, {"statement", c.other_statement}};
+    j["source"] = source_line(sources, c.loc);
+    if (c.other.line) j["other"] = {{"place", place(c.other)}, {"statement", c.other_statement}, {"source", source_line(sources, c.other)}};
     if (!c.expected_tag.empty()) {
         j["expected_tag"] = c.expected_tag;
         j["actual_tag"] = c.actual_tag;
@@ -71,13 +72,15 @@ nlohmann::json to_json(const diagnose::Counterexample& c) {
                               {"thread", t.thread},
                               {"block", {t.block[0], t.block[1], t.block[2]}},
                               {"iteration", iteration},
+                              {"source", source_line(sources, t.loc)},
                               {"statement", t.statement}});
     }
-    if (!c.picture.empty()) {
-        const diagnose::TilePicture& p = c.picture;
-        j["picture"] = {{"title", p.title}, {"rows", p.rows},     {"columns", p.columns}, {"cells", p.cells},
-                        {"wrong", p.wrong}, {"legend", p.legend}, {"clipped", p.clipped}};
-    }
+    const auto window = [](const diagnose::TilePicture& p) {
+        return nlohmann::json{{"title", p.title}, {"rows", p.rows},     {"columns", p.columns}, {"cells", p.cells},
+                              {"wrong", p.wrong}, {"legend", p.legend}, {"clipped", p.clipped}};
+    };
+    if (!c.picture.empty()) j["picture"] = window(c.picture);
+    if (!c.layout.empty()) j["layout"] = window(c.layout);
     return j;
 }
 
@@ -181,7 +184,7 @@ struct Checked {
     const char* verdict() const { return result.violated() ? "violated" : result.proved() ? "proved" : "not_proved"; }
 };
 
-nlohmann::json json_of(const Options& o, const Checked& checked) {
+nlohmann::json json_of(const Options& o, const Checked& checked, const SourceMap& sources) {
     const diagnose::CheckResult& result = checked.result;
     nlohmann::json j = {{checked.what, checked.name},    {"line", checked.loc.line},
                         {"verdict", checked.verdict()},  {"milliseconds", result.milliseconds},
@@ -199,7 +202,7 @@ nlohmann::json json_of(const Options& o, const Checked& checked) {
         if (!ob.reason.empty()) a["reason"] = ob.reason;
         j["assertions"].push_back(a);
     }
-    if (result.counterexample) j["counterexample"] = to_json(*result.counterexample);
+    if (result.counterexample) j["counterexample"] = to_json(*result.counterexample, sources);
     if (result.audit) j["audit"] = audit_json(o, result, checked.plain_name);
     j["remarks"] = nlohmann::json::array();
     for (const auto& r : result.accesses.remarks) {
@@ -277,7 +280,7 @@ struct Report {
         const std::string said = text_of(options, checked, sources);
         text += said;
         if (options.json || !options.html.empty())
-            out[std::string(checked.what) + "s"].push_back(nlohmann::ordered_json(json_of(options, checked)));
+            out[std::string(checked.what) + "s"].push_back(nlohmann::ordered_json(json_of(options, checked, sources)));
         if (!options.json) print_coloured(said);
     }
 

@@ -114,4 +114,11 @@ std::string excerpt(const SourceMap& sources, const ir::Loc& loc) {
                        std::string(static_cast<std::size_t>(std::max(loc.column - 1, 0)), ' '));
 }
 
+std::string source_line(const SourceMap& sources, const ir::Loc& loc) {
+    if (loc.line <= 0 || sources.size() == 0) return {};
+    const SourceFile& file = sources.file(lower::file_of(sources, 0, loc));
+    if (static_cast<std::uint32_t>(loc.line) > file.line_count()) return {};
+    return std::string(trim(printable(file.line_text(static_cast<std::uint32_t>(loc.line)))));
+}
+
 }  // namespace tw::cli

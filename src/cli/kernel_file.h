@@ -52,5 +52,7 @@ int no_such_kernel(const ir::Module& module, const std::string& name, const std:
 
 // The source line with a caret under the column, indented; empty when the place is unknown.
 std::string excerpt(const SourceMap& sources, const ir::Loc& loc);
+// The line alone, without the spaces around it; empty where there is none.
+std::string source_line(const SourceMap& sources, const ir::Loc& loc);
 
 }  // namespace tw::cli

@@ -45,7 +45,7 @@ std::string write_page(const OptimizeOptions& o, plan::Journal& journal, const s
         path = journal.path().parent_path() / "pages" / (run + ".html");
         std::filesystem::create_directories(path.parent_path(), ignored);
     }
-    auto written = write_file_atomically(path, report::run_page(*document));
+    auto written = write_file_atomically(path, page_of(*document));
     if (!written && !o.page.empty()) complain(exit_bad_input, written.error());
     return written ? path.string() : std::string();
 }
@@ -102,7 +102,7 @@ std::string page_now(const std::filesystem::path& journal_path, const std::strin
     if (!run.empty()) {
         auto journal = plan::Journal::open(journal_path, plan::Database::Mode::read);
         if (journal) {
-            if (auto document = journal->read(run)) return live_page(report::run_page(*document));
+            if (auto document = journal->read(run)) return live_page(page_of(*document));
         }
     }
     return live_page("<!doctype html><html lang=\"en\"><head><title>Tilewright</title></head><body><p>The run begins.</p></body></html>\n");

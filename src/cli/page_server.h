@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/expected.h"
+#include "plan/journal.h"
 
 namespace tw::cli {
 
@@ -34,7 +35,11 @@ private:
     std::thread thread_;
 };
 
-// The page with a script that asks for it again every two seconds; a server that has gone leaves the last one standing.
+// The run's page with the CUDA text of its best kernel, which is made in a worker: the kernel may be anybody's.
+std::string page_of(const plan::RunDocument& document);
+
+// The page with a script that asks for it again every two seconds and keeps open what is open; a server that has gone leaves the last
+// one standing.
 std::string live_page(std::string page);
 
 }  // namespace tw::cli

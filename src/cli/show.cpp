@@ -9,6 +9,7 @@
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/page_server.h"
 #include "report/evidence.h"
 #include "report/page.h"
 #include "report/run_text.h"
@@ -59,7 +60,7 @@ int run(const Options& o) {
     if (o.step >= steps) return complain(exit_bad_input, fmt::format("run {} has steps 0 to {}", document->run.id, steps - 1));
     const plan::Step* step = o.step >= 0 ? &document->steps[static_cast<std::size_t>(o.step)] : nullptr;
     if (!o.export_file.empty()) return write(o.export_file, dumped(plan::to_json(*document, !o.full), 1), "exported");
-    if (!o.html.empty()) return write(o.html, report::run_page(*document), "page");
+    if (!o.html.empty()) return write(o.html, page_of(*document), "page");
     if (o.evidence) {
         auto certificate = report::evidence_certificate(*document, o.step);
         if (!certificate) return complain(exit_bad_input, certificate.error().message, certificate.error().fix);

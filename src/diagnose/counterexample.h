@@ -73,6 +73,7 @@ struct Counterexample {
     std::vector<TagDifference> differences;
     std::vector<TraceStep> trace;  // wrong value: the way of an element; order: the accesses, or who waits for what
     TilePicture picture;
+    TilePicture layout;            // order: the element of shared memory that two accesses meet at, where it and its neighbours lie
     std::string missing;           // order: what is missing between the two accesses, or who should have arrived
     std::string hint;              // what the run itself shows to be wrong; empty: nothing is known for certain
     std::optional<Repair> repair;  // a change that was tried: with it the instance passes

@@ -34,6 +34,8 @@ std::string source_name(const ir::Kernel& kernel, int variable);
 // The tile that a statement read or wrote in one event's iteration, as far as its cells hold plain elements; empty when every
 // cell holds what a straight or transposed copy would hold. `tensor`: of two operands the one that comes from it; -1: the only one.
 TilePicture tile_picture(const Replay& replay, std::uint32_t event, int tensor = -1);
+// The buffer around the element that holds this byte: the byte and the bank at which each element lies. Empty when no element holds it.
+TilePicture layout_picture(const ir::Kernel& kernel, std::int64_t address, int buffer);
 // The output around an element: which input element each cell is, where outputs are copies; otherwise which cells are wrong.
 TilePicture output_picture(const Replay& replay, int tensor, const std::vector<std::int64_t>& where,
                            const std::vector<std::vector<std::int64_t>>& wrong);

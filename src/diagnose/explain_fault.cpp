@@ -364,8 +364,10 @@ void name_element(Counterexample& c, const ir::Kernel& k) {
     if (byte == std::string::npos || c.element[0] != '`') return;
     const std::string name = c.element.substr(1, byte - 1);
     for (std::size_t i = 0; i < k.buffers.size(); ++i) {
-        if (k.buffers[i].name == name)
-            c.element = arena_text(k, k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7)), static_cast<int>(i));
+        if (k.buffers[i].name != name) continue;
+        const std::int64_t address = k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7));
+        c.element = arena_text(k, address, static_cast<int>(i));
+        c.layout = layout_picture(k, address, static_cast<int>(i));
     }
 }
 

@@ -159,6 +159,51 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event, int wanted) {
     return p;
 }
 
+TilePicture layout_picture(const ir::Kernel& k, std::int64_t address, int buffer) {
+    TilePicture p;
+    const ir::SharedBuffer& b = k.buffers[static_cast<std::size_t>(buffer)];
+    const int rank = b.rank(), size = target::bytes(b.dtype);
+    if (rank == 0 || size == 0) return p;
+    std::vector<int> at(b.dims.size(), 0);
+    std::int64_t count = 1;
+    for (int d = 0; d < rank; ++d) count *= b.extent(d);
+    bool found = false;
+    for (std::int64_t n = 0; n < count && !found; ++n) {
+        std::int64_t rest = n;
+        for (std::size_t d = at.size(); d-- > 0;)
+            at[d] = static_cast<int>(rest % b.extent(static_cast<int>(d))), rest /= b.extent(static_cast<int>(d));
+        const std::int64_t here = ir::shared_address(b, at);
+        found = address >= here && address < here + size;
+    }
+    if (!found) return p;
+    const std::size_t d_column = at.size() - 1;
+    const std::int64_t rows = rank > 1 ? b.extent(rank - 2) : 1, columns = b.extent(rank - 1);
+    const std::int64_t at_row = rank > 1 ? at[d_column - 1] : 0, at_column = at[d_column];
+    const std::int64_t row0 = std::max<std::int64_t>(0, std::min(at_row - 3, rows - most_rows)),
+                       column0 = std::max<std::int64_t>(0, std::min(at_column - 3, columns - most_columns));
+    std::vector<int> place = at;
+    for (std::int64_t row = row0; row < rows && row < row0 + most_rows; ++row) {
+        p.rows.push_back(row);
+        p.cells.emplace_back();
+        p.wrong.emplace_back();
+        for (std::int64_t column = column0; column < columns && column < column0 + most_columns; ++column) {
+            if (p.rows.size() == 1) p.columns.push_back(column);
+            if (rank > 1) place[d_column - 1] = static_cast<int>(row);
+            place[d_column] = static_cast<int>(column);
+            const std::int64_t byte = ir::shared_address(b, place) - b.byte_offset;
+            p.cells.back().push_back(fmt::format("{}:{}", byte, (b.byte_offset + byte) / 4 % 32));
+            p.wrong.back().push_back(row == at_row && column == at_column);
+        }
+    }
+    p.clipped = rows > most_rows || columns > most_columns;
+    std::string slot;
+    for (std::size_t d = 0; d + 2 < at.size(); ++d) slot += fmt::format("{}, ", at[d]);
+    p.title = fmt::format("where `{}`[{}{} x {}] of {} lies in shared memory", b.name, slot, rows, columns, target::name(b.dtype));
+    p.legend = fmt::format("byte in `{}`, then its bank, of each element{}; the marked one is where the two accesses meet", b.name,
+                           p.clipped ? " around it" : "");
+    return p;
+}
+
 TilePicture output_picture(const Replay& r, int tensor, const std::vector<std::int64_t>& where,
                            const std::vector<std::vector<std::int64_t>>& wrong) {
     TilePicture p;

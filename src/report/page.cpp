@@ -15,16 +15,19 @@ using nlohmann::json;
 constexpr const char* kStyle = R"css(
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #5b6570; --line: #d8dde3; --back: #ffffff; --panel: #f5f7f9; --good: #1a7f37; --bad: #b42318; --warn: #9a6700; --blue: #0b62d6; --plus: #e3f6e8; --minus: #fdeaea; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaef; --soft: #98a3af; --line: #323a44; --back: #14181d; --panel: #1c2229; --good: #4ac26b; --bad: #ff7b72; --warn: #d9a93a; --blue: #6aaeff; --plus: #14301d; --minus: #3a1b1b; } }
-body { margin: 0 auto; max-width: 1000px; padding: 24px; background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+body { margin: 0 auto; max-width: 1140px; padding: 24px; background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; } table { overflow-wrap: normal; }
 h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 32px 0 8px; } .soft { color: var(--soft); }
 .cards { display: flex; flex-wrap: wrap; gap: 12px; margin: 16px 0; } .card { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; min-width: 130px; }
 .card b { display: block; font-size: 20px; } table { border-collapse: collapse; width: 100%; font-size: 14px; } th, td { text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } .accepted, .proved { color: var(--good); } .failed, .violated { color: var(--bad); } .rejected, .not_proved { color: var(--warn); }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } th.n { white-space: normal; } .path th, .path td { padding: 4px 6px; } .path td:last-child { min-width: 160px; } .accepted, .proved { color: var(--good); } .failed, .violated { color: var(--bad); } .rejected, .not_proved { color: var(--warn); }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 10px; overflow-x: auto; font: 12.5px/1.45 ui-monospace, monospace; margin: 8px 0; }
 pre .p { background: var(--plus); display: block; } pre .m { background: var(--minus); display: block; } pre .h { color: var(--soft); display: block; }
 details { border: 1px solid var(--line); border-radius: 8px; padding: 6px 12px; margin: 6px 0; } summary { cursor: pointer; }
-svg { width: 100%; height: auto; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } .grid { stroke: var(--line); } .roof { stroke: var(--bad); fill: var(--bad); stroke-dasharray: 2 3; } .peer { stroke: var(--warn); stroke-dasharray: 6 4; }
-svg text.roof { fill: var(--bad); stroke: none; } svg text.peer { fill: var(--warn); stroke: none; } .best { fill: none; stroke: var(--good); stroke-width: 2; } .dot-in { fill: var(--good); } .dot-out { fill: none; stroke: var(--soft); stroke-width: 1.5; }
+svg { width: 100%; height: auto; min-width: 640px; display: block; } .wide { overflow-x: auto; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } .grid { stroke: var(--line); } .roof { stroke: var(--bad); fill: var(--bad); stroke-dasharray: 2 3; } .peer { stroke: var(--warn); stroke-dasharray: 6 4; }
+svg text.roof { fill: var(--bad); stroke: none; } svg text.peer { fill: var(--warn); stroke: none; } .best { fill: none; stroke: var(--good); stroke-width: 2; } svg text.ours { fill: var(--good); } path.roof { fill: none; } .axis { fill: none; stroke: var(--soft); } svg .roofline text.roof { fill: var(--blue); } .roofline path.roof { stroke: var(--blue); stroke-dasharray: none; stroke-width: 1.5; }
+.tabs > input { position: absolute; opacity: 0; } .tabs > label { display: inline-block; padding: 4px 12px; margin-right: 4px; border: 1px solid var(--line); border-radius: 8px; cursor: pointer; color: var(--soft); } .tabs > input:checked + label { background: var(--panel); color: var(--ink); font-weight: bold; } .tabs > input:focus-visible + label { outline: 2px solid var(--blue); }
+.tabs > .pane { display: none; } #tab-kernel:checked ~ .pane-kernel, #tab-cuda:checked ~ .pane-cuda, #tab-evidence:checked ~ .pane-evidence { display: block; } .tabs pre { max-height: 640px; overflow: auto; }
+.dot-in { fill: var(--good); } .dot-out { fill: none; stroke: var(--soft); stroke-width: 1.5; }
 )css";
 
 std::string text_at(const json& object, const char* key) {
@@ -63,7 +66,7 @@ std::string cards(const plan::RunDocument& d) {
         if (best->speedup) out += card("over the first kernel", fmt::format("{:.2f}x", *best->speedup));
         if (best->roofline_share) out += card("of the roofline", fmt::format("{:.0f}%", *best->roofline_share * 100));
         const double peer = peer_microseconds(d);
-        if (peer > 0 && best->microseconds) out += card("over the peer", fmt::format("{:.2f}x", peer / *best->microseconds));
+        if (peer > 0 && best->microseconds) out += card("over the peer, in turn", fmt::format("{:.2f}x", peer / *best->microseconds));
     } else {
         out += card("verdict", "no kernel was accepted");
     }
@@ -75,26 +78,60 @@ std::string cards(const plan::RunDocument& d) {
     return out + "</div>\n";
 }
 
+// "0.98x [0.97, 0.99]": this kernel and the best before it, timed in turn; empty where they were not.
+std::string paired_text(const plan::Step& s) {
+    if (!s.evidence.is_object() || !s.evidence.contains("gpu")) return {};
+    const json& gpu = s.evidence["gpu"];
+    const double ratio = number_at(gpu, "ratio");
+    if (!(ratio > 0)) return {};
+    const auto it = gpu.find("ratio_interval");
+    if (it == gpu.end() || !it->is_array() || it->size() != 2 || !(*it)[0].is_number() || !(*it)[1].is_number())
+        return fmt::format("{:.3f}x", ratio);
+    return fmt::format("{:.3f}x [{:.3f}, {:.3f}]", ratio, (*it)[0].get<double>(), (*it)[1].get<double>());
+}
+
+// What became of a step in words. A kernel that was measured and gained nothing is not "slower": the ratio says by how much it is either.
+std::string why_text(const plan::Step& s) {
+    std::string message = s.message.substr(0, 200);
+    if (s.failure_class != "slower") {
+        const bool said = s.failure_class.empty() || message.rfind(s.failure_class + ":", 0) == 0;
+        return said ? message : s.failure_class + ": " + message;
+    }
+    if (const auto at = message.rfind("x of the best"); at != std::string::npos)
+        if (const auto from = message.rfind(": ", at); from != std::string::npos) message.erase(from, at + 13 - from);
+    return "no gain: " + message;
+}
+
 std::string path_table(const plan::RunDocument& d) {
     std::string out =
-        "<table><tr><th class=\"n\">step</th><th>stage</th><th>technique</th><th>outcome</th><th>check</th><th class=\"n\">time</th><th "
-        "class=\"n\">speed-up</th><th class=\"n\">roofline</th><th>why</th></tr>\n";
+        "<div class=\"wide\"><table class=\"path\"><tr><th "
+        "class=\"n\">step</th><th>stage</th><th>technique</th><th>outcome</th><th>check</th><th "
+        "class=\"n\">time</th><th class=\"n\">over the best before, in turn</th><th class=\"n\">over the first</th><th "
+        "class=\"n\">roofline</th><th>why</th></tr>\n";
+    bool any = false;
     for (const plan::Step& s : d.steps) {
         const auto word = [](const std::string& text) { return fmt::format("<td><span class=\"{0}\">{0}</span></td>", escape_html(text)); };
+        const std::string paired = paired_text(s);
+        any = any || !paired.empty();
         out += fmt::format(
             "<tr><td class=\"n\"><a href=\"#step-{0}\">{0}</a></td><td>{1}</td><td>{2}</td>{3}{4}<td class=\"n\">{5}</td><td "
-            "class=\"n\">{6}</td><td class=\"n\">{7}</td><td>{8}</td></tr>\n",
+            "class=\"n\">{6}</td><td class=\"n\">{7}</td><td class=\"n\">{8}</td><td>{9}</td></tr>\n",
             s.number, escape_html(s.stage), escape_html(s.technique.empty() ? "first kernel" : s.technique), word(s.outcome),
-            word(s.verdict), s.microseconds ? fmt::format("{:.1f} us", *s.microseconds) : "",
+            word(s.verdict), s.microseconds ? fmt::format("{:.1f} us", *s.microseconds) : "", paired,
             s.speedup ? fmt::format("{:.2f}x", *s.speedup) : "", s.roofline_share ? fmt::format("{:.0f}%", *s.roofline_share * 100) : "",
-            escape_html((s.failure_class.empty() ? "" : s.failure_class + ": ") + s.message.substr(0, 200)));
+            escape_html(why_text(s)));
     }
-    return out + "</table>\n";
+    out += "</table></div>\n";
+    if (any)
+        out +=
+            "<p class=\"soft\">Times of different steps were taken at different clocks of the GPU. What decides is the ratio beside them: "
+            "the kernel and the best before it, timed in turn, with its interval.</p>\n";
+    return out;
 }
 
 std::string gates_table(const plan::Step& s) {
     if (!s.gates.is_array() || s.gates.empty()) return {};
-    std::string out = "<table><tr><th>gate</th><th></th><th class=\"n\">seconds</th><th></th></tr>\n";
+    std::string out = "<div class=\"wide\"><table><tr><th>gate</th><th></th><th class=\"n\">seconds</th><th></th></tr>\n";
     for (const json& gate : s.gates) {
         if (!gate.is_object()) continue;
         const auto passed = gate.find("passed");
@@ -105,7 +142,7 @@ std::string gates_table(const plan::Step& s) {
                            escape_html(text_at(gate, "gate")), style, word, number_at(gate, "seconds"),
                            escape_html(text_at(gate, "detail").substr(0, 2000)));
     }
-    return out + "</table>\n";
+    return out + "</table></div>\n";
 }
 
 std::string step_details(const plan::Step& s) {
@@ -126,7 +163,7 @@ std::string step_details(const plan::Step& s) {
     return out + "</details>\n";
 }
 
-std::string proof_section(const plan::RunDocument& d) {
+std::string proof_section(const plan::RunDocument& d, const std::string& cuda) {
     const plan::Step* best = best_step(d);
     if (!best) return {};
     std::string out = "<h2>What was proved</h2>\n";
@@ -141,9 +178,17 @@ std::string proof_section(const plan::RunDocument& d) {
             if (used.is_string()) out += fmt::format("<li>{}</li>\n", escape_html(used.get<std::string>()));
         out += "</ul>\n";
     }
-    out += fmt::format("<h2>The kernel</h2>\n<pre>{}</pre>\n", escape_html(best->source));
-    out += fmt::format("<details><summary>evidence (JSON)</summary><pre>{}</pre></details>\n",
-                       escape_html(best->evidence.dump(2, ' ', false, json::error_handler_t::replace)));
+    const auto tab = [](const char* id, const char* name, bool first) {
+        return fmt::format("<input type=\"radio\" name=\"kernel-tab\" id=\"tab-{0}\"{2}><label for=\"tab-{0}\">{1}</label>", id, name,
+                           first ? " checked" : "");
+    };
+    const auto pane = [](const char* id, const std::string& text) {
+        return fmt::format("<div class=\"pane pane-{}\"><pre>{}</pre></div>\n", id, escape_html(text));
+    };
+    out += "<h2>The kernel</h2>\n<div class=\"tabs\">" + tab("kernel", "kernel", true) + (cuda.empty() ? "" : tab("cuda", "CUDA", false)) +
+           tab("evidence", "evidence (JSON)", false) + "\n";
+    out += pane("kernel", best->source) + (cuda.empty() ? "" : pane("cuda", cuda)) +
+           pane("evidence", best->evidence.dump(2, ' ', false, json::error_handler_t::replace)) + "</div>\n";
     return out;
 }
 
@@ -168,7 +213,7 @@ std::string escape_html(std::string_view text) {
     return out;
 }
 
-std::string run_page(const plan::RunDocument& d) {
+std::string run_page(const plan::RunDocument& d, const std::string& cuda) {
     const std::string title = escape_html(d.run.task_name.empty() ? d.run.id : d.run.task_name);
     std::string out =
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n";
@@ -182,9 +227,16 @@ std::string run_page(const plan::RunDocument& d) {
     if (const std::string statement = text_at(d.run.facts, "statement"); !statement.empty())
         out += fmt::format("<p>{}</p>\n", escape_html(statement));
     const std::string curve = speed_curve(d);
-    out += "<h2>Speed</h2>\n" + (curve.empty() ? "<p class=\"soft\">Nothing was measured: no GPU was there.</p>\n" : curve);
+    out += "<h2>Speed</h2>\n" + (curve.empty()
+                                     ? "<p class=\"soft\">Nothing was measured: no GPU was there.</p>\n"
+                                     : "<div class=\"wide\">" + curve +
+                                           "</div>\n<p class=\"soft\">Filled: accepted. Open: measured and not kept. The line is the "
+                                           "best so far; lower is faster.</p>\n");
+    if (const std::string roofline = run_roofline(d); !roofline.empty())
+        out += "<h2>Under the roofline</h2>\n<div class=\"wide\">" + roofline +
+               "</div>\n<p class=\"soft\">Every step does the same work, so that they stand above one another; higher is faster.</p>\n";
     out += "<h2>The path</h2>\n" + path_table(d);
-    out += proof_section(d);
+    out += proof_section(d, cuda);
     out += "<h2>The kernel's evolution</h2>\n";
     for (const plan::Step& s : d.steps) out += step_details(s);
     out += fmt::format("<h2>The task</h2>\n<pre>{}</pre>\n</body></html>\n", escape_html(d.run.task_text));

@@ -80,7 +80,9 @@ std::string step_line(const plan::Step& s) {
                             count_in(*r, "shared_bytes"));
     if (s.outcome != "accepted" && !s.message.empty()) {
         const bool said = s.failure_class.empty() || s.message.rfind(s.failure_class + ":", 0) == 0;
-        line += fmt::format("  {}{}", said ? "" : one_line(s.failure_class, 12) + ": ", one_line(s.message, 90));
+        // A time may be shorter than the best one's and the kernel not faster: the message has the ratio of a run that timed both.
+        const std::string what_failed = s.failure_class == "slower" ? "no gain" : one_line(s.failure_class, 12);
+        line += fmt::format("  {}{}", said ? "" : what_failed + ": ", one_line(s.message, 90));
     }
     if (s.outcome == "accepted" && !s.message.empty() &&
         !s.technique.empty()) {  // what it changed; the rest of the message is in the columns before

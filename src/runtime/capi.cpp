@@ -123,8 +123,7 @@ json work_json(const tw::ir::Module& module, const std::string& kernel, const rt
     if (!found || !signature) return nullptr;
     const auto sizes = rt::size_values(*signature, found->sizes);
     if (!sizes) return nullptr;
-    const rt::Work work = rt::work_of(*signature, *sizes);
-    return {{"operations", work.operations}, {"bytes", work.bytes}};
+    return rt::to_json(rt::work_of(*signature, *sizes));
 }
 
 std::string define_text(const json& value) {

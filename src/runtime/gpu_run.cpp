@@ -162,8 +162,8 @@ json GpuRun::evidence() {
     prepare();
     run_once();
     const bool right = check();
-    work_ = work_of(ours_.signature, sizes_);
-    out_["work"] = {{"bytes", work_.bytes}, {"operations", work_.operations}};
+    work_ = work_of(ours_.signature, sizes_, index_contents(request_.value("inputs", json::object())));
+    out_["work"] = to_json(work_);
     if (right && timed_ && !launches_[0].steps.empty() && !known_well_enough()) {
         begin_("measure");
         make_sets();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tw::runtime {
 namespace {
 
@@ -18,6 +20,7 @@ double operations_per_cycle(const DeviceFacts& device, const Work& work) {
         case target::DType::I8:
         case target::DType::U8: return hopper ? 8192 : 4096;
         case target::DType::TF32: return hopper ? 2048 : 1024;
+        case target::DType::F32: return std::max(plain, (hopper ? 4096.0 : 2048.0) / 3);  // three products of halves each
         default: return plain;
     }
 }

@@ -90,6 +90,57 @@ Term without_casts(Term t) {
     return t;
 }
 
+Term bare(Term t) {
+    while (t->kind == TermKind::cast) t = t->args[0];
+    return t;
+}
+
+void vars_of(const Term& t, std::set<int>& into) {
+    std::function<void(const ir::Expr&)> look = [&](const ir::Expr& e) {
+        if (e.kind() == ir::ExprKind::var) into.insert(e->id);
+        for (const ir::Expr& a : e->args) look(a);
+    };
+    for (const ir::Expr& e : t->indices) look(e);
+    for (const Term& a : t->args) vars_of(a, into);
+}
+
+// The narrowest type that elements of a factor have on their way into a product: f32 that is rounded to tf32 or bf16 is as cheap as that,
+// and a scale beside it changes nothing. Nothing: it holds no element, only sums.
+std::optional<target::DType> factor_type(const Signature& s, const Term& t) {
+    if (t->kind == TermKind::reduce) return std::nullopt;
+    if (t->kind == TermKind::element) return s.tensors[static_cast<std::size_t>(t->id)].dtype;
+    std::optional<target::DType> best;
+    for (const Term& a : t->args) {
+        const auto below = factor_type(s, a);
+        if (below && (!best || target::bits(*below) < target::bits(*best))) best = below;
+    }
+    if (best && t->kind == TermKind::cast &&
+        (target::bits(t->dtype) < target::bits(*best) || (t->dtype == target::DType::TF32 && *best == target::DType::F32)))
+        return t->dtype;
+    return best;
+}
+
+// The type that a matrix unit would do a product under a sum over `var` in: that of its wider factor. Of several products that are added,
+// the narrowest one's.
+std::optional<target::DType> product_type(const Signature& s, const Term& body, int var) {
+    const Term t = bare(body);
+    if (t->kind != TermKind::apply || t->args.size() != 2) return std::nullopt;
+    const Term &a = t->args[0], &b = t->args[1];
+    std::optional<target::DType> left, right;
+    if (t->name == "add" || t->name == "sub") {
+        left = product_type(s, a, var), right = product_type(s, b, var);
+        if (!left || !right) return left ? left : right;
+        return target::bits(*right) < target::bits(*left) ? right : left;
+    }
+    if (t->name != "mul") return std::nullopt;
+    std::set<int> of_a, of_b;
+    vars_of(a, of_a), vars_of(b, of_b);
+    if (!of_a.count(var) || !of_b.count(var) || of_a == of_b) return std::nullopt;  // the last: a sum of squares, a dot product
+    left = factor_type(s, a), right = factor_type(s, b);
+    if (!left || !right) return left ? left : right;
+    return target::bits(*right) > target::bits(*left) ? right : left;
+}
+
 bool is_var(const ir::Expr& e, int var) { return e.kind() == ir::ExprKind::var && e->id == var; }
 
 }  // namespace
@@ -161,32 +212,65 @@ double tolerance_of(const Signature& s, int tensor) { return emulate::stated_tol
 
 double reference_steps(const ir::Equation& e, const std::vector<std::int64_t>& sizes) { return std::max(1.0, Counter(e, sizes).steps); }
 
-Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes) {
-    Work w;
-    for (const ir::Tensor& t : s.tensors) {
-        double bytes = target::bytes(t.dtype);
-        for (const ir::Expr& e : t.dims) bytes *= static_cast<double>(known_value(e, sizes).value_or(0));
-        w.bytes += bytes;
+IndexContents index_contents(const nlohmann::json& inputs) {
+    IndexContents contents;
+    if (!inputs.is_object()) return contents;
+    for (const auto& [name, values] : inputs.items()) {
+        if (!values.is_array() || !std::all_of(values.begin(), values.end(), [](const auto& v) { return v.is_number_integer(); })) continue;
+        contents[name] = values.get<std::vector<std::int64_t>>();
     }
+    return contents;
+}
+
+nlohmann::json to_json(const Work& work) {
+    return {{"bytes", work.bytes},
+            {"operations", work.operations},
+            {"matrix", work.matrix},
+            {"unit", work.matrix ? std::string(target::name(work.matrix_type)) : std::string("f32")}};
+}
+
+Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes, const IndexContents& contents) {
+    Work w;
+    // By tensor, how much of it is read. A dimension that is indexed by another tensor is read where that one points, all else whole.
+    std::vector<double> share(s.tensors.size(), -1);
+    const auto elements = [&](int tensor) {
+        double n = 1;
+        for (const ir::Expr& e : s.tensors[static_cast<std::size_t>(tensor)].dims)
+            n *= static_cast<double>(known_value(e, sizes).value_or(0));
+        return n;
+    };
+    const auto access = [&](const ir::TermNode& t) {
+        const ir::Tensor& tensor = s.tensors[static_cast<std::size_t>(t.id)];
+        double part = 1;
+        for (std::size_t d = 0; d < t.indices.size() && d < tensor.dims.size(); ++d) {
+            if (t.indices[d].kind() != ir::ExprKind::element) continue;
+            const int index = t.indices[d]->id;
+            const double extent = static_cast<double>(known_value(tensor.dims[d], sizes).value_or(0));
+            const auto held = contents.find(s.tensors[static_cast<std::size_t>(index)].name);
+            const double touched =
+                held == contents.end() ? elements(index) : static_cast<double>(std::set(held->second.begin(), held->second.end()).size());
+            if (extent > 0) part *= std::min(1.0, touched / extent);
+        }
+        share[static_cast<std::size_t>(t.id)] = std::max(share[static_cast<std::size_t>(t.id)], part);
+    };
     WorkCounter counter(sizes);
     for (const ir::Equation& e : s.computes.equations) {
         if (!counter.add(e)) w.operations += Counter(e, sizes).operations;  // too large to compare its parts
         std::function<void(const Term&)> look = [&](const Term& t) {
-            if (t->kind == TermKind::reduce && t->name == "sum") {
-                const Term product = without_casts(t->args[0]);
-                if (product->kind == TermKind::apply && product->name == "mul") {
-                    const Term a = without_casts(product->args[0]), b = without_casts(product->args[1]);
-                    if (a->kind == TermKind::element && b->kind == TermKind::element && a->id != b->id) {
-                        w.matrix = true;
-                        w.matrix_type = s.tensors[static_cast<std::size_t>(a->id)].dtype;
-                    }
-                }
+            if (t->kind == TermKind::element) access(*t);
+            const auto type =
+                t->kind == TermKind::reduce && t->name == "sum" ? product_type(s, t->args[0], t->id) : std::optional<target::DType>();
+            if (type) {
+                if (!w.matrix || target::bits(*type) < target::bits(w.matrix_type)) w.matrix_type = *type;
+                w.matrix = true;
             }
             for (const Term& a : t->args) look(a);
         };
         look(e.value);
     }
     w.operations += counter.operations();
+    for (std::size_t i = 0; i < s.tensors.size(); ++i)
+        w.bytes += target::bits(s.tensors[i].dtype) / 8.0 * elements(static_cast<int>(i)) * (share[i] < 0 ? 1 : share[i]);
     return w;
 }
 

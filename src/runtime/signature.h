@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,10 +42,19 @@ double tolerance_of(const Signature& signature, int tensor);
 struct Work {
     double bytes = 0;
     double operations = 0;
-    bool matrix = false;  // a sum of products of two inputs: tensor cores can do it
-    target::DType matrix_type = target::DType::F32;
+    bool matrix = false;                             // a sum of products: tensor cores can do it
+    target::DType matrix_type = target::DType::F32;  // in which; the narrowest one's where there are several
 };
-Work work_of(const Signature& signature, const std::vector<std::int64_t>& sizes);
+
+// What index tensors hold, by name, where it is known: weights of an expert that no row goes to are not read.
+using IndexContents = std::map<std::string, std::vector<std::int64_t>>;
+Work work_of(const Signature& signature, const std::vector<std::int64_t>& sizes, const IndexContents& contents = {});
+
+// The lists of whole numbers among given inputs ({"expert": [0, 0, 1, ...]}).
+IndexContents index_contents(const nlohmann::json& inputs);
+
+// {"bytes", "operations", "matrix", "unit"}: the type that sets the arithmetic peak, "f32" where no matrix unit can help.
+nlohmann::json to_json(const Work& work);
 
 // Loop steps of the reference for one element of an equation, with sums that do not depend on inner variables counted once.
 double reference_steps(const ir::Equation& equation, const std::vector<std::int64_t>& sizes);

@@ -60,7 +60,11 @@ std::int64_t WorkCounter::value(const ir::Expr& e, bool greatest) const {
 
 double WorkCounter::repetitions(const std::set<std::string>& free) const {
     double times = 1;
-    for (const std::string& name : free) times *= ranges_.at(name).trips;
+    for (const std::string& name : free) {
+        const Range& range = ranges_.at(name);
+        const bool apart = std::any_of(range.depends.begin(), range.depends.end(), [&](const std::string& v) { return free.count(v) > 0; });
+        times *= range.depends.empty() || apart ? range.trips : range.span;
+    }
     return times;
 }
 
@@ -72,15 +76,18 @@ WorkCounter::Part WorkCounter::visit(const ir::Term& t) {
         const auto length = [&](bool greatest) {
             return std::max<double>(0, static_cast<double>(value(t->indices[1], greatest) - value(t->indices[0], greatest)));
         };
-        const double trips = (length(true) + length(false)) / 2;
-        const Range values{value(t->indices[0], false), std::max<std::int64_t>(0, value(t->indices[1], true) - 1), trips};
+        const std::int64_t low = value(t->indices[0], false), high = std::max<std::int64_t>(0, value(t->indices[1], true) - 1);
+        const Range values{low, high, (length(true) + length(false)) / 2, std::max<double>(0, static_cast<double>(high - low + 1)),
+                           part.free};
         const std::string name = bind(t->id, range, values);
         const Part body = visit(t->args[0]);
         unbind(t->id, range);
         part.free.insert(body.free.begin(), body.free.end());
         part.free.erase(name);
         part.key = fmt::format("{}({},{})", t->name, range, body.key);
-        if (counted_.insert(part.key).second) operations_ += repetitions(part.free) * trips;
+        std::set<std::string> folded = body.free;
+        folded.insert(name);
+        if (counted_.insert(part.key).second) operations_ += repetitions(folded);
         return part;
     }
     part.key = fmt::format("{}{}{}", static_cast<int>(t->kind), t->name,

@@ -17,8 +17,9 @@ public:
     explicit WorkCounter(const std::vector<std::int64_t>& sizes) : sizes_(sizes) {}
 
     // Adds an equation. A part that an earlier one has already, over the same ranges, is not counted again: the scores of attention are
-    // made once for the output and its logsumexp. A range that depends on an outer variable counts as long as it is on average. False: the
-    // equation is too large.
+    // made once for the output and its logsumexp. A range that depends on an outer variable counts as long as it is on average where what
+    // is folded depends on that variable too; where it does not, the fold runs on from one value of the variable to the next (a prefix sum
+    // is one addition an element). False: the equation is too large.
     bool add(const ir::Equation& equation);
     double operations() const { return operations_; }
 
@@ -29,7 +30,9 @@ private:
     };
     struct Range {
         std::int64_t low = 0, high = 0;  // the least and the greatest value of the variable
-        double trips = 1;
+        double trips = 1;                // on average over the variables that the range depends on
+        double span = 1;                 // how many values there are over all of them
+        std::set<std::string> depends;   // those variables
     };
     Part visit(const ir::Term& term);
     std::string bind(int var, const std::string& range, Range values);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/work_count.h"
 #include "tasks/extent.h"
 
 namespace tw::tasks {
@@ -107,6 +108,10 @@ Work work_of(const Task& task) {
     const ir::Kernel& spec = *task.spec;
     std::vector<std::int64_t> sizes;
     for (const std::string& name : spec.sizes) sizes.push_back(task.size(name));
+    runtime::WorkCounter counter(sizes);
+    bool all = true;
+    for (const ir::Equation& equation : spec.computes.equations) all = all && counter.add(equation);
+    if (all) work.operations = counter.operations();
     std::set<std::string> counted;  // the same contraction in two equations is done once
     for (const ir::Equation& equation : spec.computes.equations) {
         // The range of every variable; one whose bounds depend on others is taken at their middle.
@@ -137,17 +142,25 @@ Work work_of(const Task& task) {
                     double n = 2;
                     std::string key;
                     for (int v : vars) n *= std::max(1.0, range[v].second - range[v].first);
+                    std::set<target::DType> rounded;  // what elements are rounded to on the way is as cheap as that
                     std::function<void(const Term&)> operands = [&](const Term& x) {
                         if (x->kind == TermKind::element) {
                             key += spec.tensors[static_cast<std::size_t>(x->id)].name + "*";
-                            work.unit = spec.tensors[static_cast<std::size_t>(x->id)].dtype;
+                            // The narrowest operand's: scales beside it and weights that are widened first change nothing.
+                            const target::DType type = spec.tensors[static_cast<std::size_t>(x->id)].dtype;
+                            if (!work.matrix || target::bits(type) < target::bits(work.unit)) work.unit = type;
+                            work.matrix = true;
                         }
+                        if (x->kind == TermKind::cast && target::info(x->dtype).is_float) rounded.insert(x->dtype);
                         if (x->kind != TermKind::reduce)
                             for (const Term& a : x->args) operands(a);
                     };
                     operands(t->args[0]);
+                    for (const target::DType type : rounded)
+                        if (target::bits(type) < target::bits(work.unit) ||
+                            (type == target::DType::TF32 && work.unit == target::DType::F32))
+                            work.unit = type;
                     if (counted.insert(key).second) work.flops += n;
-                    work.matrix = true;
                 }
             }
             for (const Term& a : t->args) walk(a);
@@ -161,25 +174,36 @@ Work work_of(const Task& task) {
 const Machine& machine_of(const std::string& target) {
     // As published, dense. Nothing is faster, so a share of the roofline never passes 1; the best kernels reach about 0.95 of the bandwidth
     // and, by power, 0.7 to 0.85 of the arithmetic.
-    static const Machine h200 = {"H200", "sm_90a", true, 4.8e12, 989.5e12, 1979e12, 494.7e12, 67e12};
-    static const Machine a100 = {"A100", "sm_80", false, 1.9e12, 312e12, 0, 156e12, 19.5e12};
+    static const Machine h200 = {"H200", "sm_90a", true, 4.8e12, 989.5e12, 1979e12, 1979e12, 494.7e12, 67e12};
+    static const Machine a100 = {"A100", "sm_80", false, 1.9e12, 312e12, 0, 624e12, 156e12, 19.5e12};
     return target == "sm_80" ? a100 : h200;
+}
+
+const Machine* machine_named(const std::string& gpu) {
+    for (const char* target : {"sm_90a", "sm_80"}) {
+        const Machine& m = machine_of(target);
+        if (gpu.find(m.name) != std::string::npos) return &m;
+    }
+    return nullptr;
+}
+
+double Machine::peak(target::DType unit, bool matrix) const {
+    switch (unit) {
+        case target::DType::BF16:
+        case target::DType::F16: return matrix ? bf16 : f32;
+        case target::DType::E4M3:
+        case target::DType::E5M2: return !matrix ? f32 : fp8 > 0 ? fp8 : bf16;
+        case target::DType::I8:
+        case target::DType::U8: return !matrix ? f32 : i8 > 0 ? i8 : bf16;
+        case target::DType::TF32: return matrix ? tf32 : f32;
+        case target::DType::F32: return matrix ? std::max(f32, bf16 / 3) : f32;
+        default: return f32;
+    }
 }
 
 Roofline roofline(const Task& task, const Machine& m) {
     const Work work = work_of(task);
-    double peak = m.f32;
-    switch (work.unit) {
-        case target::DType::BF16:
-        case target::DType::F16: peak = m.bf16; break;
-        case target::DType::E4M3:
-        case target::DType::E5M2: peak = m.fp8 > 0 ? m.fp8 : m.bf16; break;
-        case target::DType::TF32: peak = m.tf32; break;
-        case target::DType::F32:  // a product of f32 numbers is three of their halves' on the matrix unit
-            if (task.workload == WorkloadClass::contraction) peak = std::max(peak, m.bf16 / 3);
-            break;
-        default: break;
-    }
+    const double peak = m.peak(work.unit, work.matrix);
     Roofline r;
     r.memory_seconds = work.bytes / m.bytes_per_second;
     r.compute_seconds = work.flops / peak;

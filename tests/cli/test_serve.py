@@ -31,7 +31,8 @@ def test_the_page_of_a_run_is_served_while_it_goes_on(tmp_path):
         assert address, line
         port = int(address[1])
         page = get(address[0])
-        assert page.startswith("<!doctype html>") and "<script>" in page
+        assert page.startswith("<!doctype html>") and "<script nonce=" in page
+        assert re.search(r'nonce="(\w+)"', page)[1] != re.search(r'nonce="(\w+)"', get(address[0]))[1]
         for host, path, code in (("elsewhere.example", "", 403), (None, "journal", 404)):
             with pytest.raises(urllib.error.HTTPError) as refused:
                 get(address[0], host, path)
@@ -45,6 +46,8 @@ def test_the_page_of_a_run_is_served_while_it_goes_on(tmp_path):
         while run.poll() is None and "relu" not in seen:
             try:
                 seen = get(address[0])
+                policy = re.search(r"script-src 'nonce-(\w+)'; connect-src 'self'", seen)  # the page's own policy would stop the script
+                assert "Content-Security-Policy" not in seen or f'<script nonce="{policy[1]}">' in seen
             except OSError:
                 break  # it has ended
             time.sleep(0.1)

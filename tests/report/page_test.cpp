@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "report/check_page.h"
 #include "report/evidence.h"
 #include "report/run_text.h"
 
@@ -55,6 +56,48 @@ TEST(Page, ThePeerIsShownByTheRatioOfTheRunThatTimedBoth) {
     EXPECT_NE(page.find("peer 312 us"), std::string::npos);
     EXPECT_NE(page.find("1.25x"), std::string::npos);
     EXPECT_NE(run_text(d).find("400.0 us beside ours in the same run: ours is 1.250 times as fast"), std::string::npos) << run_text(d);
+}
+
+TEST(Page, TheCudaTextHasATabWhereThereIsOne) {
+    const std::string page = run_page(a_run(), "__global__ void k(int* p) { p[0] < 1; }");
+    EXPECT_NE(page.find("id=\"tab-cuda\""), std::string::npos);
+    EXPECT_NE(page.find("p[0] &lt; 1;"), std::string::npos);
+    EXPECT_EQ(run_page(a_run()).find("id=\"tab-cuda\""), std::string::npos);
+}
+
+// Step 2 took less time than the best one, at another clock: in turn it gained nothing.
+TEST(Page, ARatioInTurnStandsBesideATimeAndNothingIsCalledSlower) {
+    plan::RunDocument d = a_run();
+    plan::Step& s = d.steps[2];
+    s.outcome = "rejected", s.failure_class = "slower", s.verdict = "proved", s.microseconds = 240.0;
+    s.message = "stages=6: 0.99x of the best, kept on trial";
+    s.evidence["gpu"] = {{"ratio", 0.9912}, {"ratio_interval", {0.985, 0.997}}};
+    const std::string page = run_page(d);
+    EXPECT_NE(page.find("0.991x [0.985, 0.997]"), std::string::npos);
+    EXPECT_NE(page.find("no gain: stages=6, kept on trial"), std::string::npos);
+    EXPECT_EQ(page.find("slower"), std::string::npos);
+    EXPECT_NE(step_line(s).find("no gain: stages=6: 0.99x of the best"), std::string::npos) << step_line(s);
+}
+
+// The page of a check is made from JSON that anybody may have written.
+TEST(CheckPage, TakesFieldsOfAnyType) {
+    using nlohmann::json;
+    const std::string evil = "<script>x</script>";
+    const json step = {{"who", evil}, {"role", 3}, {"place", evil}, {"iteration", {{evil, evil}}}, {"action", json::array()}};
+    const json picture = {{"title", evil}, {"rows", 3}, {"columns", {evil}}, {"cells", {{1, evil}, 2}}, {"wrong", {{true}, evil}}};
+    for (const json& c : {json{{"code", evil},
+                               {"other", {{"place", {{"line", evil}}}}},
+                               {"trace", {step, 3, step}},
+                               {"layout", picture},
+                               {"picture", picture},
+                               {"repair", 4},
+                               {"missing", evil}},
+                          json{{"other", 3}, {"trace", 3}, {"layout", 3}, {"repair", {{"proved", "yes"}}}}}) {
+        const std::string page =
+            check_page({{"file", evil}, {"kernels", {{{"kernel", evil}, {"assertions", {{{"status", 3}}, 4}}, {"counterexample", c}}, 5}}});
+        EXPECT_EQ(page.find("<script"), std::string::npos);
+    }
+    EXPECT_NE(check_page(json()).find("<h1>"), std::string::npos);
 }
 
 TEST(Page, EverythingIsEscaped) {

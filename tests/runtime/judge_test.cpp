@@ -73,6 +73,42 @@ TEST(Work, CountsWhatARowSharesOnce) {
     EXPECT_LE(reference_steps(s.computes.equations[0], {64, 1024}), 8 * 1024);  // a few passes a thread, not 1024 * 1024
 }
 
+// Of a running sum one addition an element, and of a fused operation inside it one each: not one for each element before.
+TEST(Work, OfARunningSumIsOneAdditionAnElement) {
+    const ir::Module module = load("cumsum");
+    const Signature s = *find_signature(module, "");
+    EXPECT_DOUBLE_EQ(work_of(s, {64, 1024}).operations, 64.0 * 1024);
+    EXPECT_FALSE(work_of(s, {64, 1024}).matrix);
+}
+
+TEST(Work, WeightsThatNoRowGoesToAreNotRead) {
+    const ir::Module module = load("grouped_gemm_sm80");
+    const Signature s = *find_signature(module, "");
+    std::map<std::string, std::int64_t> sizes;
+    for (const std::string& name : s.sizes) sizes[name] = 64;
+    sizes["E"] = 4;
+    const auto values = size_values(s, sizes);
+    ASSERT_TRUE(values);
+    const auto weights = std::find_if(s.tensors.begin(), s.tensors.end(), [](const ir::Tensor& t) { return t.name == "W"; });
+    ASSERT_NE(weights, s.tensors.end());
+    const double all = work_of(s, *values).bytes, one = 2.0 * 64 * 64;  // bf16, N x K
+    const IndexContents two = index_contents({{"expert", {0, 0, 3, 3, 3}}, {"name", "text"}, {"part", {0.5}}});
+    EXPECT_EQ(two.size(), 1u);
+    EXPECT_DOUBLE_EQ(work_of(s, *values, two).bytes, all - 2 * one);
+}
+
+TEST(Work, SaysWhichUnitCanDoIt) {
+    for (const auto& [file, kernel, unit] :
+         {std::tuple{"gemm_w4_sm90", "", "bf16"}, {"attention_sm90", "attention", "bf16"}, {"layernorm", "", "f32"}}) {
+        const ir::Module module = load(file);
+        const auto s = find_signature(module, kernel);
+        ASSERT_TRUE(s) << file;
+        const nlohmann::json work = to_json(work_of(*s, std::vector<std::int64_t>(s->sizes.size(), 128)));
+        EXPECT_EQ(work["unit"], unit) << file;
+        EXPECT_EQ(work["matrix"], unit != std::string("f32")) << file;
+    }
+}
+
 TEST(Signature, OfAProgramHasItsParametersOnly) {
     const ir::Module module = load("split_k");
     const Signature s = *find_signature(module, "");
