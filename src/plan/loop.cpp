@@ -610,7 +610,7 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
     if (auto ok = finish_repairs(); !ok) return std::move(ok).propagate();
     std::string reason;
     if (state_.best_step < 0 && !spent(reason)) {
-        while (first_candidates_ < 3 && state_.best_step < 0 && unreachable_.empty() && !spent(reason)) {
+        while (first_candidates_ < (proposer_.repairs() ? 3 : 8) && state_.best_step < 0 && unreachable_.empty() && !spent(reason)) {
             ++first_candidates_;
             auto first = candidate(nullptr);
             if (!first) return std::move(first).propagate();

@@ -41,6 +41,7 @@ inline int turned_chunk(int bm) {
 
 Facts facts_of(const tasks::Task& task);
 Sketch first_sketch(const tasks::Task& task, const Facts& facts);
+std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts);
 
 // The kernel file, or why this sketch has none.
 Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch);
@@ -51,6 +52,19 @@ Expected<std::string, std::string> cute_text(const tasks::Task& task, const Sket
 Expected<std::string, std::string> write_tile_kernel(const tasks::Task& task, const Sketch& sketch);
 Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch);
 Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch);
+Expected<std::string, std::string> write_loops_kernel(const tasks::Task& task, const Sketch& sketch);
+Expected<std::string, std::string> write_stages_program(const tasks::Task& task, const Sketch& sketch);
+
+// One kernel of a program that computes a task step by step (stages.cpp).
+struct Stage {
+    tasks::Task task;
+    std::vector<std::string> arguments;  // of its launch
+};
+// The steps, or why the task has none: a buffer for every reduction that others use, or that has fewer indices than the output.
+Expected<std::vector<Stage>, std::string> stages_of(const tasks::Task& task);
+Sketch stage_sketch(const Sketch& whole, std::size_t stage);                   // its choices
+Sketch with_stage(const Sketch& whole, std::size_t stage, const Sketch& one);  // the other way round
+Sketch first_stages_sketch(const std::vector<Stage>& stages, bool loops);      // of all; loops: in the plainest form
 
 void tile_facts(const tasks::Task& task, Facts& facts);
 void contraction_facts(const tasks::Task& task, Facts& facts);

@@ -45,6 +45,13 @@ Value ExpressionWriter::integer(const Expr& e) {
             const int axes = a.axes | b.axes;
             return {fmt::format("({} {} {})", spread(a, axes), op, spread(b, axes)), axes, true, false, false};
         }
+        case ExprKind::min:
+        case ExprKind::max: {
+            const Value a = integer(e->args[0]), b = integer(e->args[1]);
+            const int axes = a.axes | b.axes;
+            const char* f = e.kind() == ExprKind::min ? (axes ? "minimum" : "min") : (axes ? "maximum" : "max");
+            return {fmt::format("tw.{}({}, {})", f, spread(a, axes), spread(b, axes)), axes, true, false, false};
+        }
         default: return fail("an index expression of `computes` has a form the skeletons do not write");
     }
 }
@@ -64,10 +71,15 @@ Value ExpressionWriter::eval(const Term& t) {
         case TermKind::cast: {
             v = eval(t->args[0]);
             const target::DTypeInfo& type = target::info(t->dtype);
-            if (!type.is_float) return v.axes ? fail("a cast to integers inside `computes`") : v;
+            if (!type.is_float) {
+                if (v.integer) return v;
+                if (type.storage_bits != 32) return fail(fmt::format("a cast to {} inside `computes`", type.name));
+                v = {fmt::format("{}.to(tw.i32)", named(v, "wide").text), v.axes, true, false, false};
+                break;
+            }
             if (v.axes && type.storage_bits < 32 && !v.integer) {
                 const Value n = named(v, "wide");
-                v = {fmt::format("{}.to({}).to(f32)", n.text, type.name), v.axes, false, false, false};
+                v = {fmt::format("{}.to({}{}).to(f32)", n.text, type_prefix, type.name), v.axes, false, false, false};
             }
             break;
         }
@@ -86,6 +98,10 @@ Value ExpressionWriter::apply(const Term& t) {
         axes |= a.back().axes;
     }
     const std::string& f = t->name;
+    if (f == "floor" && t->args[0]->kind == TermKind::apply && t->args[0]->name == "div") {  // of integers: //
+        const Value x = eval(t->args[0]->args[0]), y = eval(t->args[0]->args[1]);
+        if (x.integer && y.integer) return {fmt::format("({} // {})", spread(x, axes), spread(y, axes)), axes, true, false, false};
+    }
     const bool compares = f == "lt" || f == "le" || f == "gt" || f == "ge" || f == "eq" || f == "ne";
     bool all_integer = true;
     for (const Value& v : a) all_integer &= v.integer;
@@ -126,6 +142,7 @@ Value ExpressionWriter::apply(const Term& t) {
     else if (f == "min") call("minimum");
     else if (f == "select") call("where");
     else if (f == "pow") call("pow");
+    else if (f == "mod" && all_integer) infix("%");
     else if (f == "exp" || f == "exp2" || f == "log" || f == "log2" || f == "tanh" || f == "sigmoid" || f == "sin" || f == "cos" ||
              f == "rcp")
         call(f.c_str(), f == "exp2" || f == "tanh" || f == "log2" || f == "exp" || f == "sigmoid");
