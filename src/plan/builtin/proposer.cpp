@@ -68,23 +68,30 @@ Sketch first_sketch(const tasks::Task& task, const Facts& facts) {
 // Forms that the first kernel may have, the best guess first; the next one is tried where a gate refuses it.
 std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts) {
     std::vector<Sketch> out;
+    const auto stages = stages_of(task);
+    const bool several = static_cast<bool>(stages);
+    bool one_number = several;
+    for (const ir::Equation& e : task.spec->computes.equations) one_number &= e.output_vars.empty();
+    if (one_number) out.push_back(first_stages_sketch(*stages, false));
     if (facts.skeleton != "loops") {
-        out.push_back(first_sketch(task, facts));
-        if (out[0].is("mma", "split")) {
+        const Sketch first = first_sketch(task, facts);
+        // Squares about a mean are proved where the row is one tile, not by chunks.
+        if (facts.squares) out = rewrite("register_cache", first, facts, task);
+        out.push_back(first);
+        if (first.is("mma", "split")) {
             Facts plain = facts;
             plain.by_parts = false;
             out.push_back(first_sketch(task, plain));
         }
-        for (const Sketch& s : rewrite("register_cache", out[0], facts, task)) out.push_back(s);
+        if (!facts.squares)
+            for (const Sketch& s : rewrite("register_cache", first, facts, task)) out.push_back(s);
     }
     const Sketch loops{"loops", {{"bq", "128"}, {"threads", "128"}}};
-    const auto stages = stages_of(task);
-    const bool several = static_cast<bool>(stages);
     // Reductions of reductions are stages first: loops would compute the inner ones again for every step of the outer ones.
     const bool nested = several && task.workload == tasks::WorkloadClass::attention;
     if (several && nested) out.push_back(first_stages_sketch(*stages, false));
     if (!nested) out.push_back(loops);
-    if (several && !nested) out.push_back(first_stages_sketch(*stages, false));
+    if (several && !nested && !one_number) out.push_back(first_stages_sketch(*stages, false));
     if (several) out.push_back(first_stages_sketch(*stages, true));
     if (nested) out.push_back(loops);
     out.push_back(loops.with("bq", 1));
@@ -119,11 +126,6 @@ public:
 
     Expected<Reply, ProposalFailure> propose(const Request& request) override {
         const builtin::Facts facts = builtin::facts_of(*request.task);
-        if (facts.skeleton.empty())
-            return Unexpected{
-                ProposalFailure{ProposalKind::unreachable,
-                                fmt::format("[{}] no skeleton fits this task: {}", code_info(Code::task_class).id, facts.problem),
-                                {}}};
         std::vector<builtin::Sketch> next;
         if (request.technique.empty()) {
             for (const builtin::Sketch& s : builtin::first_sketches(*request.task, facts))
@@ -147,9 +149,13 @@ public:
             }
             Reply reply;
             reply.source = *source;
+            written_ = true;
             reply.note = changes(request.current_source, sketch);
             return reply;
         }
+        if (request.technique.empty() && tried_.size() == next.size() && !written_)
+            return Unexpected{ProposalFailure{
+                ProposalKind::unreachable, fmt::format("[{}] no skeleton fits this task: {}", code_info(Code::task_class).id, why), {}}};
         return Unexpected{ProposalFailure{ProposalKind::not_applicable, why, {}}};
     }
 
@@ -165,6 +171,7 @@ private:
     }
 
     bool invariants_;
+    bool written_ = false;  // a kernel of any form
     std::set<std::string> tried_;
 };
 

@@ -16,6 +16,7 @@ struct Facts {
     std::string problem;                                // why not
     int element_bits = 32;                              // of the widest traffic: the main input or output
     bool reduces = false, norm = false, scans = false;  // a reduction; one whose result goes back over the axis; a prefix
+    bool squares = false;                               // a sum of products of what another reduction is taken away from: a variance
     bool exponentials = false;                          // sums of exponentials
     bool transposed = false;                            // an operand whose axes lie the other way round
     bool causal = false;

@@ -102,6 +102,12 @@ private:
             ir::TermNode n = *chain[i];
             n.args = {body};
             body = std::make_shared<const ir::TermNode>(std::move(n));
+            // Everything folded into one number: many blocks fold the inner ranges first.
+            if (kept_.empty() && !inside && i == 1) {
+                std::set<int> free;
+                variables_of(body, free);
+                body = buffered(body, free);
+            }
         }
         std::set<int> free;
         variables_of(body, free);
@@ -201,6 +207,22 @@ private:
     std::string problem_;
 };
 
+// Is a part of a reduced range left out by a condition? Such a fold is followed element by element, not tile by tile.
+bool masked_reduction(const tasks::Task& task) {
+    const std::function<bool(const Term&, const std::set<int>&)> look = [&](const Term& t, const std::set<int>& reduced) -> bool {
+        std::set<int> here = reduced;
+        if (t->kind == TermKind::reduce) here.insert(t->id);
+        if (t->kind == TermKind::index) {
+            std::set<int> vars;
+            variables_of(t, vars);
+            return std::any_of(vars.begin(), vars.end(), [&](int v) { return here.count(v) > 0; });
+        }
+        return std::any_of(t->args.begin(), t->args.end(), [&](const Term& a) { return look(a, here); });
+    };
+    const auto& equations = task.spec->computes.equations;
+    return std::any_of(equations.begin(), equations.end(), [&](const ir::Equation& e) { return look(e.value, {}); });
+}
+
 }  // namespace
 
 Expected<std::vector<Stage>, std::string> stages_of(const tasks::Task& task) {
@@ -240,7 +262,7 @@ Sketch first_stages_sketch(const std::vector<Stage>& stages, bool loops) {
         if (!loops) {
             Facts facts = facts_of(stages[i].task);
             facts.by_parts = false;  // a program has no programs
-            if (!facts.skeleton.empty() && facts.skeleton != "stages") one = first_sketch(stages[i].task, facts);
+            if (!facts.skeleton.empty() && !masked_reduction(stages[i].task)) one = first_sketch(stages[i].task, facts);
             if (!write_kernel(stages[i].task, one)) one = Sketch{"loops", {}};
         }
         out = with_stage(out, i, one);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/builtin/forms.h"
+
 namespace tw::plan::builtin {
 
 Value ExpressionWriter::fail(const std::string& why) {
@@ -103,11 +105,19 @@ Value ExpressionWriter::apply(const Term& t) {
         if (x.integer && y.integer) return {fmt::format("({} // {})", spread(x, axes), spread(y, axes)), axes, true, false, false};
     }
     const bool compares = f == "lt" || f == "le" || f == "gt" || f == "ge" || f == "eq" || f == "ne";
+    // A whole number beside integers is one of them: as a float it would make the others floats, which compare otherwise.
+    const bool exact = compares || f == "add" || f == "sub" || f == "mul" || f == "min" || f == "max" || f == "mod" || f == "select";
+    const std::size_t skip = f == "select" ? 1 : 0;  // the condition
+    bool some = false, rest = exact;
+    const auto whole = [&](std::size_t i) { return t->args[i]->kind == TermKind::constant && is_integer_term(t->args[i], spec_); };
+    for (std::size_t i = skip; i < a.size(); ++i) some |= a[i].integer && !whole(i), rest &= a[i].integer || whole(i);
+    for (std::size_t i = skip; some && rest && i < a.size(); ++i)
+        if (whole(i)) a[i] = {fmt::format("{}", static_cast<std::int64_t>(t->args[i]->number)), 0, true, false, true};
     bool all_integer = true;
-    for (const Value& v : a) all_integer &= v.integer;
+    for (std::size_t i = skip; i < a.size(); ++i) all_integer &= a[i].integer;
     // Index values that meet floats become floats; comparisons and arithmetic among integers stay exact.
     for (std::size_t i = 0; i < a.size(); ++i) {
-        if (a[i].integer && !all_integer && a[i].axes)
+        if (a[i].integer && !all_integer && a[i].axes && i >= skip)
             a[i] = {fmt::format("{}.to(f32)", named(a[i], "index").text), a[i].axes, false, false, false};
     }
     std::vector<std::string> s;
