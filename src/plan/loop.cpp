@@ -76,7 +76,8 @@ public:
     Result<LoopOutcome> run(const std::string& resume);
 
 private:
-    // The GPU gate asks a GPU when it is made: that is the run's time too. The built-in proposer repairs nothing: no counterexamples for it.
+    // The GPU gate asks a GPU when it is made: that is the run's time too. The built-in proposer repairs nothing: no counterexamples for
+    // it.
     static LoopOptions of_the_run(LoopOptions options, const Proposer& proposer) {
         if (proposer.name() == "builtin") options.gates.search = false;
         if (options.budget.seconds > 0) options.gates.deadline = Deadline::in(options.budget.seconds);

@@ -484,28 +484,36 @@ Expected<std::string, std::string> LoopsWriter::write() {
             return Unexpected{fmt::format("{} is {}, and the skeletons compute in f32", t.name, target::name(t.dtype))};
     std::set<std::string> outer, runs;
     std::int64_t longest = 1;
+    bool short_run = true;  // of a length that the kernel knows
     for (std::size_t i = 0; i < equations_.size(); ++i) {
         const ir::Equation& e = equations_[i];
         outer.insert(outer_extent(e, runs_[i]));
         for (std::size_t d = 0; d < e.output_vars.size(); ++d) {
             if (e.output_vars[d] != runs_[i]) continue;
             runs.insert(fmt::format("tw.cdiv({}, BQ)", text_of(e.output_extents[d], spec_)));
+            short_run &= e.output_extents[d].as_constant().has_value();
             if (const auto n = values_of(e.output_extents[d], {})) longest = std::max(longest, n->second);
         }
         if (runs_[i] < 0) runs.insert("1");
     }
+    int bq = 32;
+    while (bq < longest && bq < sketch_.number("bq", 128)) bq *= 2;
     const bool guarded = outer.size() > 1 || runs.size() > 1;
     const auto most = [](const std::set<std::string>& all) {
         std::string out;
         for (const std::string& x : all) out = out.empty() ? x : fmt::format("tw.max({}, {})", out, x);
         return out;
     };
-    body_.line(fmt::format("outer, run = tw.grid({}, {})", most(outer), most(runs)));
+    // A dimension of one block is no dimension.
+    const bool one_run = short_run && longest <= bq, one_outer = outer == std::set<std::string>{"1"};
+    if (one_outer) body_.line("outer = 0");
+    if (one_run) body_.line("run = 0");
+    if (!one_outer && !one_run) body_.line(fmt::format("outer, run = tw.grid({}, {})", most(outer), most(runs)));
+    else if (!one_outer) body_.line(fmt::format("outer = tw.grid({})", most(outer)));
+    else if (!one_run) body_.line(fmt::format("run = tw.grid({})", most(runs)));
     for (std::size_t i = 0; i < equations_.size(); ++i) equation(i, guarded);
     if (!write_.problem.empty()) return Unexpected{write_.problem};
 
-    int bq = 32;
-    while (bq < longest && bq < sketch_.number("bq", 128)) bq *= 2;
     const int threads = std::min(sketch_.number("threads", 128), std::max(32, bq));
     std::string out =
         fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(sketch_) + tasks::file_head(task_);

@@ -73,6 +73,9 @@ std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts) 
     bool one_number = several;
     for (const ir::Equation& e : task.spec->computes.equations) one_number &= e.output_vars.empty();
     if (one_number) out.push_back(first_stages_sketch(*stages, false));
+    const Sketch loops{"loops", {{"bq", "128"}, {"threads", "128"}}};
+    const bool masked = facts.skeleton == "tile" && facts.reduces && masked_reduction(task);
+    if (masked) out.push_back(loops);
     if (facts.skeleton != "loops") {
         const Sketch first = first_sketch(task, facts);
         // Squares about a mean are proved where the row is one tile, not by chunks.
@@ -86,11 +89,10 @@ std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts) 
         if (!facts.squares)
             for (const Sketch& s : rewrite("register_cache", first, facts, task)) out.push_back(s);
     }
-    const Sketch loops{"loops", {{"bq", "128"}, {"threads", "128"}}};
     // Reductions of reductions are stages first: loops would compute the inner ones again for every step of the outer ones.
     const bool nested = several && task.workload == tasks::WorkloadClass::attention;
     if (several && nested) out.push_back(first_stages_sketch(*stages, false));
-    if (!nested) out.push_back(loops);
+    if (!nested && !masked) out.push_back(loops);
     if (several && !nested && !one_number) out.push_back(first_stages_sketch(*stages, false));
     if (several) out.push_back(first_stages_sketch(*stages, true));
     if (nested) out.push_back(loops);

@@ -63,6 +63,8 @@ struct Stage {
 };
 // The steps, or why the task has none: a buffer for every reduction that others use, or that has fewer indices than the output.
 Expected<std::vector<Stage>, std::string> stages_of(const tasks::Task& task);
+// Is a part of a reduced range left out by a condition? Such a fold is followed element by element, not tile by tile.
+bool masked_reduction(const tasks::Task& task);
 Sketch stage_sketch(const Sketch& whole, std::size_t stage);                   // its choices
 Sketch with_stage(const Sketch& whole, std::size_t stage, const Sketch& one);  // the other way round
 Sketch first_stages_sketch(const std::vector<Stage>& stages, bool loops);      // of all; loops: in the plainest form

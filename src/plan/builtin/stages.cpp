@@ -207,12 +207,15 @@ private:
     std::string problem_;
 };
 
-// Is a part of a reduced range left out by a condition? Such a fold is followed element by element, not tile by tile.
+}  // namespace
+
 bool masked_reduction(const tasks::Task& task) {
     const std::function<bool(const Term&, const std::set<int>&)> look = [&](const Term& t, const std::set<int>& reduced) -> bool {
         std::set<int> here = reduced;
         if (t->kind == TermKind::reduce) here.insert(t->id);
-        if (t->kind == TermKind::index) {
+        static const std::set<std::string> compares = {"lt", "le", "gt", "ge", "eq", "ne"};
+        if (t->kind == TermKind::apply && compares.count(t->name) && is_integer_term(t->args[0], *task.spec) &&
+            is_integer_term(t->args[1], *task.spec)) {
             std::set<int> vars;
             variables_of(t, vars);
             return std::any_of(vars.begin(), vars.end(), [&](int v) { return here.count(v) > 0; });
@@ -222,8 +225,6 @@ bool masked_reduction(const tasks::Task& task) {
     const auto& equations = task.spec->computes.equations;
     return std::any_of(equations.begin(), equations.end(), [&](const ir::Equation& e) { return look(e.value, {}); });
 }
-
-}  // namespace
 
 Expected<std::vector<Stage>, std::string> stages_of(const tasks::Task& task) {
     for (const ir::Equation& e : task.spec->computes.equations)
