@@ -1,5 +1,6 @@
 #include "plan/builtin/forms.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -24,10 +25,16 @@ struct Choice {
     Term condition, value;
     double other = 0;
 };
+bool reads(const Term& t) {
+    if (t->kind == TermKind::element || t->kind == TermKind::reduce) return true;
+    return std::any_of(t->args.begin(), t->args.end(), reads) ||
+           std::any_of(t->indices.begin(), t->indices.end(), [](const Expr& e) { return has_gather(e); });
+}
+// Conditions on indices alone: a choice by data stays where `computes` has it.
 std::optional<Choice> choice_of(const Term& t) {
     if (t->kind != TermKind::apply || t->name != "select") return std::nullopt;
     const auto other = constant_of(t->args[2]);
-    if (!other || constant_of(t->args[1])) return std::nullopt;
+    if (!other || constant_of(t->args[1]) || reads(t->args[0])) return std::nullopt;
     return Choice{t->args[0], t->args[1], *other};
 }
 Term chosen(const Term& condition, const Term& value, double other) {

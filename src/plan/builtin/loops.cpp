@@ -156,6 +156,11 @@ bool LoopsWriter::inside(const Expr& e, const Expr& dim) {
         const auto r = range_.find(e->id);
         if (r != range_.end() && r->second.first.is_constant(0) && ir::same(r->second.second, dim)) return true;
     }
+    if (e.kind() == ExprKind::floor_div && e->args[1].as_constant().value_or(0) > 0) return inside(e->args[0], dim * e->args[1]);
+    if (e.kind() == ExprKind::min || e.kind() == ExprKind::max) {  // kept inside by what it is, where there is an inside
+        if (!dim.as_constant()) assumes_.insert(fmt::format("{} >= 1", text_of(dim, spec_)));
+        return true;
+    }
     const auto low = extreme(e, false), high = extreme(e, true);
     if (high && !(high->as_constant() && dim.as_constant()))
         assumes_.insert(fmt::format("{} < {}", text_of(*high, spec_), text_of(dim, spec_)));
@@ -343,7 +348,9 @@ Value LoopsWriter::reduce(const Term& t) {
         fail(fmt::format("the reduction '{}' has no loop on tiles", op));
         return {"0.0", 0, false, false, true};
     }
-    Term body = body_of_chain(t);
+    // One fold of all ranges, or one inside the other.
+    const Term inner = sketch_.on("nest") ? t->args[0] : body_of_chain(t);
+    Term body = inner;
     double factor = 1;
     const bool integers = is_integer_term(body, spec_);
     if (!integers && (op == "max" || op == "min")) std::tie(factor, body) = factor_of(body);
@@ -362,8 +369,7 @@ Value LoopsWriter::reduce(const Term& t) {
         body_.in();
         known_[at->id] = name;
         loops.push_back(at->id);
-        if (&*at->args[0] != &*body_of_chain(t)) continue;
-        break;
+        if (at->args[0] == inner) break;
     }
     write_.enter();
     const int before = shifted_;

@@ -96,6 +96,7 @@ std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts) 
     if (several && !nested && !one_number) out.push_back(first_stages_sketch(*stages, false));
     if (several) out.push_back(first_stages_sketch(*stages, true));
     if (nested) out.push_back(loops);
+    out.push_back(loops.with("nest", 1));
     out.push_back(loops.with("bq", 1));
     return out;
 }

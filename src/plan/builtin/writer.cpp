@@ -113,6 +113,10 @@ Value ExpressionWriter::apply(const Term& t) {
     for (std::size_t i = skip; i < a.size(); ++i) some |= a[i].integer && !whole(i), rest &= a[i].integer || whole(i);
     for (std::size_t i = skip; some && rest && i < a.size(); ++i)
         if (whole(i)) a[i] = {fmt::format("{}", static_cast<std::int64_t>(t->args[i]->number)), 0, true, false, true};
+    std::set<int> vars;
+    variables_of(t, vars);
+    if ((f == "add" || f == "sub") && some && rest && axes == 0 && vars.empty())  // N - 1 as a number: `computes` subtracts numbers
+        return {fmt::format("(tw.full(f32, (), 0.0) + {} {} {})", a[0].text, f == "add" ? "+" : "-", a[1].text), 0, false, false, false};
     bool all_integer = true;
     for (std::size_t i = skip; i < a.size(); ++i) all_integer &= a[i].integer;
     // Index values that meet floats become floats; comparisons and arithmetic among integers stay exact.
