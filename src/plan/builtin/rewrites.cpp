@@ -589,18 +589,7 @@ const std::map<std::string, Rewrite>& table() {
 std::vector<Sketch> rewrite(const std::string& technique, const Sketch& current, const Facts& facts, const tasks::Task& task) {
     const auto it = table().find(technique);
     if (it == table().end()) return {};
-    if (current.skeleton == "stages") {  // of one stage at a time
-        Alternatives out;
-        const auto stages = stages_of(task);
-        for (std::size_t i = 0; stages && i < stages->size(); ++i) {
-            const tasks::Task& one = (*stages)[i].task;
-            Facts facts_of_one = facts_of(one);
-            facts_of_one.by_parts = false;
-            for (const Sketch& s : rewrite(technique, stage_sketch(current, i), facts_of_one, one))
-                out.push_back(with_stage(current, i, s));
-        }
-        return out;
-    }
+    if (current.skeleton == "stages") return rewrite_a_stage(technique, current, task);
     Alternatives out = it->second(Context{current, facts, task});
     out.erase(std::remove(out.begin(), out.end(), current), out.end());
     return out;

@@ -67,7 +67,8 @@ Expected<std::vector<Stage>, std::string> stages_of(const tasks::Task& task);
 bool masked_reduction(const tasks::Task& task);
 Sketch stage_sketch(const Sketch& whole, std::size_t stage);                   // its choices
 Sketch with_stage(const Sketch& whole, std::size_t stage, const Sketch& one);  // the other way round
-Sketch first_stages_sketch(const std::vector<Stage>& stages, bool loops);      // of all; loops: in the plainest form
+std::vector<Sketch> rewrite_a_stage(const std::string& technique, const Sketch& whole, const tasks::Task& task);
+Sketch first_stages_sketch(const std::vector<Stage>& stages, bool loops);  // of all; loops: in the plainest form
 
 void tile_facts(const tasks::Task& task, Facts& facts);
 void contraction_facts(const tasks::Task& task, Facts& facts);

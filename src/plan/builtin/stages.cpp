@@ -9,6 +9,7 @@
 
 #include "base/diagnostic.h"
 #include "plan/builtin/forms.h"
+#include "plan/builtin/rewrites.h"
 #include "plan/builtin/skeleton.h"
 #include "tasks/load.h"
 
@@ -251,6 +252,18 @@ Sketch with_stage(const Sketch& whole, std::size_t stage, const Sketch& one) {
     std::erase_if(out.choice, [&](const auto& c) { return c.first.rfind(prefix, 0) == 0; });
     out.choice[prefix + "skeleton"] = one.skeleton;
     for (const auto& [name, value] : one.choice) out.choice[prefix + name] = value;
+    return out;
+}
+
+std::vector<Sketch> rewrite_a_stage(const std::string& technique, const Sketch& whole, const tasks::Task& task) {
+    std::vector<Sketch> out;
+    const auto stages = stages_of(task);
+    for (std::size_t i = 0; stages && i < stages->size(); ++i) {
+        const tasks::Task& one = (*stages)[i].task;
+        Facts facts = facts_of(one);
+        facts.by_parts = false;  // a program has no programs
+        for (const Sketch& s : rewrite(technique, stage_sketch(whole, i), facts, one)) out.push_back(with_stage(whole, i, s));
+    }
     return out;
 }
 
