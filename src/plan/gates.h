@@ -22,6 +22,7 @@ struct GateOptions {
     double verify_seconds = 60;  // wall clock of all static gates, the compiler's among them
     double gate_seconds = 5;     // processor time of one static gate's own thread: whether a proof is given up must not depend on the load
     double search_seconds = 2;   // for a counterexample
+    bool search = true;          // of a candidate that is not proved: nobody reads a counterexample where the proposer repairs nothing
     bool invariant_feedback = true;  // false (an ablation): a refused proof is reported without place, instance and tags
     bool compile = true;             // false: the static gates end before the compiler
     bool use_gpu = true;

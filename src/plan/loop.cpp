@@ -69,15 +69,17 @@ public:
           journal_(journal),
           memory_(memory),
           knowledge_(knowledge),
-          options_(with_deadline(options)),
+          options_(of_the_run(options, proposer)),
           gpu_(options_.gates),
           roof_(tasks::roofline(task, tasks::machine_of(task.target))) {}
 
     Result<LoopOutcome> run(const std::string& resume);
 
 private:
-    // The GPU gate asks a GPU when it is made: that is the run's time too.
-    static LoopOptions with_deadline(LoopOptions options) {
+    // The GPU gate asks a GPU when it is made: that is the run's time too. The built-in proposer repairs nothing: no counterexamples for
+    // it.
+    static LoopOptions of_the_run(LoopOptions options, const Proposer& proposer) {
+        if (proposer.name() == "builtin") options.gates.search = false;
         if (options.budget.seconds > 0) options.gates.deadline = Deadline::in(options.budget.seconds);
         return options;
     }
@@ -610,7 +612,7 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
     if (auto ok = finish_repairs(); !ok) return std::move(ok).propagate();
     std::string reason;
     if (state_.best_step < 0 && !spent(reason)) {
-        while (first_candidates_ < 3 && state_.best_step < 0 && unreachable_.empty() && !spent(reason)) {
+        while (first_candidates_ < (proposer_.repairs() ? 3 : 8) && state_.best_step < 0 && unreachable_.empty() && !spent(reason)) {
             ++first_candidates_;
             auto first = candidate(nullptr);
             if (!first) return std::move(first).propagate();

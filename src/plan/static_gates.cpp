@@ -143,6 +143,7 @@ private:
         json preconditions = json::array();
         diagnose::CheckOptions o;
         o.search_seconds = options_.search_seconds;
+        o.search = options_.search;
         o.seed = options_.seed;
         // Every kernel by itself, then what the launches of a program make of one another.
         std::vector<std::function<diagnose::CheckResult()>> checks;

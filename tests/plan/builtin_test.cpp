@@ -74,13 +74,14 @@ TEST(Builtin, FirstKernelsOfManyEquationsAreProved) {
 }
 
 TEST(Builtin, ATaskThatNoSkeletonFitsIsRefusedWithItsCode) {
-    tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
-    task.workload = tasks::WorkloadClass::convolution;
+    const tasks::Task task =
+        task_of("Y[m] = where(any(n, X[m, n] > 3.0), 1.0, 0.0)", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\""));
     Request r;
     r.task = &task;
     const auto reply = make_builtin_proposer()->propose(r);
     ASSERT_FALSE(reply.has_value());
     EXPECT_NE(reply.error().text.find("TW6004"), std::string::npos) << reply.error().text;
+    EXPECT_NE(reply.error().text.find("'any'"), std::string::npos) << reply.error().text;
 }
 
 // Rows in groups, from one row a block to a ring of tiles: every kernel on the way is proved. What keeps groups apart is needed: without it

@@ -49,6 +49,12 @@ Term exponent_of(const Term& t) {
     return x->kind == TermKind::apply && x->name == "exp" ? without_casts(x->args[0]) : nullptr;
 }
 
+bool is_rounded(Term t) {
+    for (; t->kind == TermKind::cast; t = t->args[0])
+        if (target::info(t->dtype).storage_bits < 32) return true;
+    return false;
+}
+
 Attention analyse(const tasks::Task& task) {
     Attention a;
     const ir::Kernel& spec = *task.spec;
@@ -72,13 +78,15 @@ Attention analyse(const tasks::Task& task) {
     if (sum->kind != TermKind::reduce || sum->name != "sum") return fail("the output is no sum over keys");
     const Term body = without_casts(sum->args[0]);
     if (body->kind != TermKind::apply || body->name != "mul") return fail("the sum over keys is not over products");
+    bool narrow = false;
     for (const Term& side : body->args) {
         const Term x = without_casts(side);
         if (x->kind == TermKind::element) a.v = x;
-        else probability = x;
+        else probability = x, narrow = is_rounded(side);
     }
     if (!a.v || !probability) return fail("the sum over keys is not of probabilities times values");
     if (!quotient && probability->kind == TermKind::apply && probability->name == "div") probability = without_casts(probability->args[0]);
+    if (!narrow) return fail("`computes` does not round the probabilities to the type of the values, as the matrix unit needs");
     a.score = exponent_of(probability);
     if (!a.score) return fail("the probabilities are no exponentials");
     a.j = sum->id;

@@ -27,8 +27,10 @@ Facts facts_of(const tasks::Task& task) {
             break;
         }
         case W::attention: attention_facts(task, facts); break;
-        default: facts.problem = fmt::format("there is no skeleton for the class {}", tasks::name_of(task.workload));
+        default: break;
     }
+    // Whatever has no better form is written with loops.
+    if (facts.skeleton.empty()) facts.skeleton = "loops";
     return facts;
 }
 
@@ -63,10 +65,48 @@ Sketch first_sketch(const tasks::Task& task, const Facts& facts) {
     return s;
 }
 
+// Forms that the first kernel may have, the best guess first; the next one is tried where a gate refuses it.
+std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts) {
+    std::vector<Sketch> out;
+    const auto stages = stages_of(task);
+    const bool several = static_cast<bool>(stages);
+    bool one_number = several;
+    for (const ir::Equation& e : task.spec->computes.equations) one_number &= e.output_vars.empty();
+    if (one_number) out.push_back(first_stages_sketch(*stages, false));
+    const Sketch loops{"loops", {{"bq", "128"}, {"threads", "128"}}};
+    const bool masked = facts.skeleton == "tile" && facts.reduces && masked_reduction(task);
+    if (masked) out.push_back(loops);
+    if (facts.skeleton != "loops") {
+        const Sketch first = first_sketch(task, facts);
+        // Squares about a mean are proved where the row is one tile, not by chunks.
+        if (facts.squares) out = rewrite("register_cache", first, facts, task);
+        out.push_back(first);
+        if (first.is("mma", "split")) {
+            Facts plain = facts;
+            plain.by_parts = false;
+            out.push_back(first_sketch(task, plain));
+        }
+        if (!facts.squares)
+            for (const Sketch& s : rewrite("register_cache", first, facts, task)) out.push_back(s);
+    }
+    // Reductions of reductions are stages first: loops would compute the inner ones again for every step of the outer ones.
+    const bool nested = several && task.workload == tasks::WorkloadClass::attention;
+    if (several && nested) out.push_back(first_stages_sketch(*stages, false));
+    if (!nested && !masked) out.push_back(loops);
+    if (several && !nested && !one_number) out.push_back(first_stages_sketch(*stages, false));
+    if (several) out.push_back(first_stages_sketch(*stages, true));
+    if (nested) out.push_back(loops);
+    out.push_back(loops.with("nest", 1));
+    out.push_back(loops.with("bq", 1));
+    return out;
+}
+
 Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch) {
     if (sketch.skeleton == "tile") return write_tile_kernel(task, sketch);
     if (sketch.skeleton == "contraction") return write_contraction_kernel(task, sketch);
     if (sketch.skeleton == "attention") return write_attention_kernel(task, sketch);
+    if (sketch.skeleton == "loops") return write_loops_kernel(task, sketch);
+    if (sketch.skeleton == "stages") return write_stages_program(task, sketch);
     return Unexpected{fmt::format("there is no skeleton '{}'", sketch.skeleton)};
 }
 
@@ -89,21 +129,10 @@ public:
 
     Expected<Reply, ProposalFailure> propose(const Request& request) override {
         const builtin::Facts facts = builtin::facts_of(*request.task);
-        if (facts.skeleton.empty())
-            return Unexpected{
-                ProposalFailure{ProposalKind::unreachable,
-                                fmt::format("[{}] no skeleton fits this task: {}", code_info(Code::task_class).id, facts.problem),
-                                {}}};
         std::vector<builtin::Sketch> next;
         if (request.technique.empty()) {
-            next = {builtin::first_sketch(*request.task, facts).with("expect", invariants_ ? 1 : 0)};
-            if (next[0].is("mma", "split")) {
-                builtin::Facts plain = facts;
-                plain.by_parts = false;
-                next.push_back(builtin::first_sketch(*request.task, plain).with("expect", invariants_ ? 1 : 0));
-            }
-            // The next simplest form, where the first one was refused.
-            for (const builtin::Sketch& s : builtin::rewrite("register_cache", next[0], facts, *request.task)) next.push_back(s);
+            for (const builtin::Sketch& s : builtin::first_sketches(*request.task, facts))
+                next.push_back(s.skeleton == "loops" || s.skeleton == "stages" ? s : s.with("expect", invariants_ ? 1 : 0));
         } else {
             const auto current = builtin::find_sketch(request.current_source);
             if (!current) return Unexpected{ProposalFailure{ProposalKind::not_applicable, "the current kernel carries no sketch", {}}};
@@ -123,9 +152,13 @@ public:
             }
             Reply reply;
             reply.source = *source;
+            written_ = true;
             reply.note = changes(request.current_source, sketch);
             return reply;
         }
+        if (request.technique.empty() && tried_.size() == next.size() && !written_)
+            return Unexpected{ProposalFailure{
+                ProposalKind::unreachable, fmt::format("[{}] no skeleton fits this task: {}", code_info(Code::task_class).id, why), {}}};
         return Unexpected{ProposalFailure{ProposalKind::not_applicable, why, {}}};
     }
 
@@ -141,6 +174,7 @@ private:
     }
 
     bool invariants_;
+    bool written_ = false;  // a kernel of any form
     std::set<std::string> tried_;
 };
 

@@ -589,6 +589,7 @@ const std::map<std::string, Rewrite>& table() {
 std::vector<Sketch> rewrite(const std::string& technique, const Sketch& current, const Facts& facts, const tasks::Task& task) {
     const auto it = table().find(technique);
     if (it == table().end()) return {};
+    if (current.skeleton == "stages") return rewrite_a_stage(technique, current, task);
     Alternatives out = it->second(Context{current, facts, task});
     out.erase(std::remove(out.begin(), out.end(), current), out.end());
     return out;

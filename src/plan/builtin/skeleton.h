@@ -16,6 +16,7 @@ struct Facts {
     std::string problem;                                // why not
     int element_bits = 32;                              // of the widest traffic: the main input or output
     bool reduces = false, norm = false, scans = false;  // a reduction; one whose result goes back over the axis; a prefix
+    bool squares = false;                               // a sum of products of what another reduction is taken away from: a variance
     bool exponentials = false;                          // sums of exponentials
     bool transposed = false;                            // an operand whose axes lie the other way round
     bool causal = false;
@@ -41,6 +42,7 @@ inline int turned_chunk(int bm) {
 
 Facts facts_of(const tasks::Task& task);
 Sketch first_sketch(const tasks::Task& task, const Facts& facts);
+std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts);
 
 // The kernel file, or why this sketch has none.
 Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch);
@@ -51,6 +53,22 @@ Expected<std::string, std::string> cute_text(const tasks::Task& task, const Sket
 Expected<std::string, std::string> write_tile_kernel(const tasks::Task& task, const Sketch& sketch);
 Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch);
 Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch);
+Expected<std::string, std::string> write_loops_kernel(const tasks::Task& task, const Sketch& sketch);
+Expected<std::string, std::string> write_stages_program(const tasks::Task& task, const Sketch& sketch);
+
+// One kernel of a program that computes a task step by step (stages.cpp).
+struct Stage {
+    tasks::Task task;
+    std::vector<std::string> arguments;  // of its launch
+};
+// The steps, or why the task has none: a buffer for every reduction that others use, or that has fewer indices than the output.
+Expected<std::vector<Stage>, std::string> stages_of(const tasks::Task& task);
+// Is a part of a reduced range left out by a condition? Such a fold is followed element by element, not tile by tile.
+bool masked_reduction(const tasks::Task& task);
+Sketch stage_sketch(const Sketch& whole, std::size_t stage);                   // its choices
+Sketch with_stage(const Sketch& whole, std::size_t stage, const Sketch& one);  // the other way round
+std::vector<Sketch> rewrite_a_stage(const std::string& technique, const Sketch& whole, const tasks::Task& task);
+Sketch first_stages_sketch(const std::vector<Stage>& stages, bool loops);  // of all; loops: in the plainest form
 
 void tile_facts(const tasks::Task& task, Facts& facts);
 void contraction_facts(const tasks::Task& task, Facts& facts);

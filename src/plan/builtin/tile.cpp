@@ -46,8 +46,10 @@ Value TileWriter::load(const Term& t) {
             if (!one.empty()) one += ", ";
             one += e.kind() == ExprKind::constant ? std::to_string(e->value) : origin_[class_of(e->id)];
         }
-        body_.line(fmt::format("{} = tw.load({}[{}]){}", name, tensor.name, one, tensor.dtype == target::DType::F32 ? "" : ".to(f32)"));
-        return {name, 0, false, false, true};
+        const bool integer = tensor.dtype == target::DType::I32;
+        body_.line(fmt::format("{} = tw.load({}){}", name, one.empty() ? tensor.name : fmt::format("{}[{}]", tensor.name, one),
+                               tensor.dtype == target::DType::F32 || integer ? "" : ".to(f32)"));
+        return {name, 0, integer, false, true};
     }
     const std::string name = body_.fresh(fmt::format("{}_tile", tensor.name));
     const bool flipped = order.size() == 2 && order[0] == kQ;
@@ -62,9 +64,10 @@ Value TileWriter::load(const Term& t) {
         text = fmt::format("tw.load({}.T)", buffer);
         uses_shared_ = true;
     }
-    if (tensor.dtype != target::DType::F32) text += ".to(f32)";
+    const bool integer = tensor.dtype == target::DType::I32;
+    if (tensor.dtype != target::DType::F32 && !integer) text += ".to(f32)";
     body_.line(fmt::format("{} = {}", name, text));
-    return {name, axes, false, false, true};
+    return {name, axes, integer, false, true};
 }
 
 bool TileWriter::output_is_looped(const ir::Equation& e) const {
@@ -92,10 +95,14 @@ void TileWriter::store(const ir::Equation& e, const Value& raw) {
     int axes = 0;
     for (int b : order) axes |= b;
     Value v = raw;
-    if (v.axes != axes) v = {fmt::format("tw.zeros(f32, {}) + {}", shape_of(axes), write_.spread(raw, axes)), axes, false, false, false};
+    const bool integers = v.integer && out.dtype == target::DType::I32;
+    if (v.axes != axes)
+        v = {fmt::format("tw.{}({}, {}) + {}", integers ? "full" : "zeros", integers ? "tw.i32" : "f32",
+                         integers ? shape_of(axes) + ", 0" : shape_of(axes), write_.spread(raw, axes)),
+             axes, integers, false, false};
     v = write_.named(v, "result");
-    if (v.integer || v.boolean) v = write_.named({v.text + ".to(f32)", axes, false, false, false}, "result");
-    std::string value = out.dtype == target::DType::F32 ? v.text : fmt::format("{}.to({})", v.text, target::name(out.dtype));
+    if (!integers && (v.integer || v.boolean)) v = write_.named({v.text + ".to(f32)", axes, false, false, false}, "result");
+    std::string value = out.dtype == target::DType::F32 || integers ? v.text : fmt::format("{}.to({})", v.text, target::name(out.dtype));
     if (order.size() == 2 && order[0] == kQ) {
         const std::string buffer = body_.fresh("s_" + out.name);
         buffers_.push_back(fmt::format("{} = tw.shared({}, (BP, BQ), pad=1)", buffer, target::name(out.dtype)));
@@ -109,7 +116,7 @@ void TileWriter::store(const ir::Equation& e, const Value& raw) {
         body_.line("if rank == 0:");
         body_.in();
     }
-    body_.line(fmt::format("tw.store({}[{}], {}{})", out.name, view, value, hint()));
+    body_.line(fmt::format("tw.store({}, {}{})", view.empty() ? out.name : fmt::format("{}[{}]", out.name, view), value, hint()));
     if (alike) body_.out();
 }
 
@@ -225,7 +232,7 @@ void TileWriter::setup() {
     declare_grid();
     if (in_registers()) {
         for (int c : loops_) {
-            if (!bit(c)) write_.problem = "an axis that is not part of the tile is reduced";
+            if (!bit(c)) continue;  // walked: an index of its own
             origin_[c] = "0";
             if (cluster() > 1 && c == axes_.q) {
                 body_.line("part = rank * BQ");
@@ -234,7 +241,8 @@ void TileWriter::setup() {
             assumes_.push_back(fmt::format("{} {} {}{}", axes_.of(c).extent_text, exact() ? "==" : "<=", block_name(c),
                                            cluster() > 1 && c == axes_.q ? fmt::format(" * {}", cluster()) : ""));
         }
-        loops_.clear();
+        std::erase_if(loops_, [this](int c) { return bit(c) != 0; });
+        if (cluster() > 1 && !loops_.empty()) write_.problem = "a cluster shares one reduced axis";
     } else if (exact()) {
         for (int c : loops_)
             if (bit(c)) assumes_.push_back(fmt::format("{} % {} == 0", axes_.of(c).extent_text, block_name(c)));

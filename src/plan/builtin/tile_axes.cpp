@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/builtin/forms.h"
 #include "plan/builtin/tile_writer.h"
 
 namespace tw::plan::builtin {
@@ -97,6 +98,15 @@ void tile_facts(const tasks::Task& task, Facts& facts) {
             for (const Term& a : t->args) ranges(a);
         };
         ranges(axes.equations[i].value);
+        const std::function<void(const Term&)> squares = [&](const Term& t) {
+            if (t->kind == TermKind::reduce && t->name == "sum") {
+                const Term body = without_casts(body_of_chain(t));
+                if (body->kind == TermKind::apply && body->name == "mul" && has_reduction(body->args[0]) && has_reduction(body->args[1]))
+                    facts.squares = true;
+            }
+            for (const Term& a : t->args) squares(a);
+        };
+        squares(axes.equations[i].value);
         facts.scans |= !bounds.empty();
     }
     facts.k = axes.looped(axes.q) ? facts.q : axes.looped(axes.p) ? facts.p : 1;

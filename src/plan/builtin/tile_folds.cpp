@@ -87,6 +87,7 @@ int TileWriter::level_of(const Term& t) {
 // The body with everything outside the tensor replaced by the identity, where tiles may reach past its end.
 Value TileWriter::masked(const Value& body, const Fold& fold) {
     Value v = write_.named(body, "term");
+    if (v.integer && v.axes) v = write_.named({v.text + ".to(f32)", v.axes, false, false, false}, "term");
     if (exact()) return v;
     for (int c : fold.over) {
         if (!(v.axes & bit(c))) continue;
@@ -200,7 +201,7 @@ void TileWriter::pass(int level) {
     for (Fold& f : folds_)
         if (f.level == level && !f.scan && f.name.empty()) mine.push_back(&f);
     if (mine.empty()) return;
-    if (in_registers()) {
+    if (in_registers() && loops_.empty()) {
         for (Fold* f : mine) {
             eq_ = f->equation;
             const Value v = masked(write_.eval(f->body), *f);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/builtin/forms.h"
+
 namespace tw::plan::builtin {
 
 Value ExpressionWriter::fail(const std::string& why) {
@@ -45,6 +47,13 @@ Value ExpressionWriter::integer(const Expr& e) {
             const int axes = a.axes | b.axes;
             return {fmt::format("({} {} {})", spread(a, axes), op, spread(b, axes)), axes, true, false, false};
         }
+        case ExprKind::min:
+        case ExprKind::max: {
+            const Value a = integer(e->args[0]), b = integer(e->args[1]);
+            const int axes = a.axes | b.axes;
+            const char* f = e.kind() == ExprKind::min ? (axes ? "minimum" : "min") : (axes ? "maximum" : "max");
+            return {fmt::format("tw.{}({}, {})", f, spread(a, axes), spread(b, axes)), axes, true, false, false};
+        }
         default: return fail("an index expression of `computes` has a form the skeletons do not write");
     }
 }
@@ -64,10 +73,15 @@ Value ExpressionWriter::eval(const Term& t) {
         case TermKind::cast: {
             v = eval(t->args[0]);
             const target::DTypeInfo& type = target::info(t->dtype);
-            if (!type.is_float) return v.axes ? fail("a cast to integers inside `computes`") : v;
+            if (!type.is_float) {
+                if (v.integer) return v;
+                if (type.storage_bits != 32) return fail(fmt::format("a cast to {} inside `computes`", type.name));
+                v = {fmt::format("{}.to(tw.i32)", named(v, "wide").text), v.axes, true, false, false};
+                break;
+            }
             if (v.axes && type.storage_bits < 32 && !v.integer) {
                 const Value n = named(v, "wide");
-                v = {fmt::format("{}.to({}).to(f32)", n.text, type.name), v.axes, false, false, false};
+                v = {fmt::format("{}.to({}{}).to(f32)", n.text, type_prefix, type.name), v.axes, false, false, false};
             }
             break;
         }
@@ -86,12 +100,28 @@ Value ExpressionWriter::apply(const Term& t) {
         axes |= a.back().axes;
     }
     const std::string& f = t->name;
+    if (f == "floor" && t->args[0]->kind == TermKind::apply && t->args[0]->name == "div") {  // of integers: //
+        const Value x = eval(t->args[0]->args[0]), y = eval(t->args[0]->args[1]);
+        if (x.integer && y.integer) return {fmt::format("({} // {})", spread(x, axes), spread(y, axes)), axes, true, false, false};
+    }
     const bool compares = f == "lt" || f == "le" || f == "gt" || f == "ge" || f == "eq" || f == "ne";
+    // A whole number beside integers is one of them: as a float it would make the others floats, which compare otherwise.
+    const bool exact = compares || f == "add" || f == "sub" || f == "mul" || f == "min" || f == "max" || f == "mod" || f == "select";
+    const std::size_t skip = f == "select" ? 1 : 0;  // the condition
+    bool some = false, rest = exact;
+    const auto whole = [&](std::size_t i) { return t->args[i]->kind == TermKind::constant && is_integer_term(t->args[i], spec_); };
+    for (std::size_t i = skip; i < a.size(); ++i) some |= a[i].integer && !whole(i), rest &= a[i].integer || whole(i);
+    for (std::size_t i = skip; some && rest && i < a.size(); ++i)
+        if (whole(i)) a[i] = {fmt::format("{}", static_cast<std::int64_t>(t->args[i]->number)), 0, true, false, true};
+    std::set<int> vars;
+    variables_of(t, vars);
+    if ((f == "add" || f == "sub") && some && rest && axes == 0 && vars.empty())  // N - 1 as a number: `computes` subtracts numbers
+        return {fmt::format("(tw.full(f32, (), 0.0) + {} {} {})", a[0].text, f == "add" ? "+" : "-", a[1].text), 0, false, false, false};
     bool all_integer = true;
-    for (const Value& v : a) all_integer &= v.integer;
+    for (std::size_t i = skip; i < a.size(); ++i) all_integer &= a[i].integer;
     // Index values that meet floats become floats; comparisons and arithmetic among integers stay exact.
     for (std::size_t i = 0; i < a.size(); ++i) {
-        if (a[i].integer && !all_integer && a[i].axes)
+        if (a[i].integer && !all_integer && a[i].axes && i >= skip)
             a[i] = {fmt::format("{}.to(f32)", named(a[i], "index").text), a[i].axes, false, false, false};
     }
     std::vector<std::string> s;
@@ -126,6 +156,7 @@ Value ExpressionWriter::apply(const Term& t) {
     else if (f == "min") call("minimum");
     else if (f == "select") call("where");
     else if (f == "pow") call("pow");
+    else if (f == "mod" && all_integer) infix("%");
     else if (f == "exp" || f == "exp2" || f == "log" || f == "log2" || f == "tanh" || f == "sigmoid" || f == "sin" || f == "cos" ||
              f == "rcp")
         call(f.c_str(), f == "exp2" || f == "tanh" || f == "log2" || f == "exp" || f == "sigmoid");

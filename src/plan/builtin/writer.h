@@ -58,6 +58,7 @@ public:
     Value named(const Value& v, const std::string& stem);
     std::string key(const Term& t) const { return key_of(t, key_name); }
 
+    std::string type_prefix;   // "tw." where the file may not import a type
     bool approximate = false;  // hardware approximations of exp2, tanh, ...
     std::string problem;       // first thing that could not be written
 
