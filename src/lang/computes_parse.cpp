@@ -148,6 +148,7 @@ private:
                 equation.indices.push_back(parse_left_index());
             } while (accept(Kind::comma));
             expect(Kind::right_bracket, "after the indices");
+            bind_scattered(equation);
         } else if (at(Kind::left_paren)) {
             fail(Code::computes_left_side, since(begin), "the left side is not a tensor with index variables")
                 .with_hint("an equation is Tensor[i, j] = expression");
@@ -176,6 +177,7 @@ private:
             fail(Code::computes_bare_range, here(), "a slice stands where an index is expected").with_hint("name the index");
             return index;
         }
+        if (at(Kind::name) && kind(1) == Kind::left_bracket) return parse_scattered_index();
         if (!at(Kind::name) || !(kind(1) == Kind::comma || kind(1) == Kind::right_bracket || kind(1) == Kind::kw_in)) {
             const bool range = at(Kind::name) && kind(1) == Kind::colon;
             fail(range ? Code::computes_bare_range : Code::computes_left_side, here(),
@@ -185,6 +187,56 @@ private:
         }
         index.binding = parse_binding(/*rebinds=*/false);
         return index;
+    }
+
+    // slot[t]: which of its variables are bound elsewhere on the left is known at its end.
+    LeftIndex parse_scattered_index() {
+        LeftIndex index;
+        const std::uint32_t begin = token().begin;
+        index.tensor = std::string(text(token()));
+        index.tensor_span = here();
+        advance();
+        advance();
+        do {
+            if (!at(Kind::name) || !(kind(1) == Kind::comma || kind(1) == Kind::right_bracket)) {
+                fail(Code::computes_scatter, here(), fmt::format("the indices of {} on the left side are variables", index.tensor))
+                    .with_hint("write cache[slot[t], n]; arithmetic belongs into the contents of the index tensor");
+                return index;
+            }
+            scattered_by_ = text(token());
+            index.variables.push_back({std::string(scattered_by_), here(), {}, {}});
+            advance();
+        } while (accept(Kind::comma));
+        expect(Kind::right_bracket, "after the indices");
+        index.binding.span = since(begin);
+        return index;
+    }
+
+    void bind_scattered(const ComputesEquation& equation) {
+        const LeftIndex* first = nullptr;
+        for (const LeftIndex& index : equation.indices) {
+            if (index.tensor.empty() || panicking_) continue;
+            if (equation.is_let || first) {
+                fail(Code::computes_scatter, index.binding.span,
+                     first ? "a second index of the left side is an element of a tensor" : "a `let` is defined at all of its indices")
+                    .with_hint(first ? "name places by one index tensor" : "scatter in the equation of an output");
+                return;
+            }
+            first = &index;
+            for (std::size_t i = 0; i < index.variables.size(); ++i) {
+                const IndexBinding& v = index.variables[i];
+                const bool last = i + 1 == index.variables.size();
+                if (last == bound(v.variable)) {
+                    fail(Code::computes_scatter, v.span,
+                         last ? fmt::format("'{}' is bound elsewhere on the left side: each of its values would write one element",
+                                            v.variable)
+                              : fmt::format("'{}' is no other index of the left side", v.variable))
+                        .with_hint("write cache[slot[t], n], or cache[b, slot[b, t], n]: the last index runs over what is written");
+                    return;
+                }
+                if (last) bind(scattered_by_);
+            }
+        }
     }
 
     // VAR or VAR in low:high; the variable is bound after its own range.
@@ -216,7 +268,7 @@ private:
 
     void define(std::string_view name, const ComputesEquation& equation) {
         const bool ranged = std::any_of(equation.indices.begin(), equation.indices.end(), [](const LeftIndex& index) {
-            return static_cast<bool>(index.binding.low) || index.binding.variable.empty();
+            return static_cast<bool>(index.binding.low) || (index.binding.variable.empty() && index.tensor.empty());
         });
         const bool repeatable = ranged && !equation.is_let;
         const auto [earlier, added] = defined_.try_emplace(name, Definition{repeatable, equation.tensor_span});
@@ -570,6 +622,7 @@ private:
     bool panicking_ = false;
     int nesting_ = 0;
     Diagnostic scratch_;
+    std::string_view scattered_by_;                                 // the last variable of the last slot[t] on a left side
     std::unordered_map<std::string_view, int> bound_;           // how often each name is bound around this place
     std::unordered_map<std::string_view, Definition> defined_;  // by tensor
     std::unordered_map<std::string_view, bool> values_;         // `let` names without indices

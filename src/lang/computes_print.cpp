@@ -43,7 +43,11 @@ public:
             for (std::size_t i = 0; i < equation.indices.size(); ++i) {
                 if (i > 0) out_ += ", ";
                 const LeftIndex& index = equation.indices[i];
-                if (index.binding.variable.empty()) {
+                if (!index.tensor.empty()) {
+                    out_ += index.tensor + "[";
+                    for (std::size_t v = 0; v < index.variables.size(); ++v) out_ += (v ? ", " : "") + index.variables[v].variable;
+                    out_ += ']';
+                } else if (index.binding.variable.empty()) {
                     out_ += fmt::format("{}", index.constant);
                 } else {
                     binding(index.binding);
@@ -149,7 +153,10 @@ public:
             }
         }
         for (const ComputesEquation& equation : from.equations) {
-            for (const LeftIndex& index : equation.indices) taken_.insert(index.binding.variable);
+            for (const LeftIndex& index : equation.indices) {
+                taken_.insert(index.binding.variable);
+                for (const IndexBinding& v : index.variables) taken_.insert(v.variable);
+            }
         }
     }
 
