@@ -94,18 +94,7 @@ private:
     }
 
     TermId make(Span span, TermNode node) {
-        int deepest = 0;
-        const auto child = [&](TermId id) {
-            if (id) deepest = std::max<int>(deepest, spec_[id].depth);
-        };
-        if (const auto* e = std::get_if<Element>(&node)) std::for_each(e->indices.begin(), e->indices.end(), child);
-        if (const auto* e = std::get_if<CastTerm>(&node)) child(e->operand);
-        if (const auto* e = std::get_if<Operation>(&node)) child(e->left), child(e->right);
-        if (const auto* e = std::get_if<Apply>(&node)) std::for_each(e->arguments.begin(), e->arguments.end(), child);
-        if (const auto* e = std::get_if<Reduction>(&node)) {
-            for (const IndexBinding& b : e->over) child(b.low), child(b.high);
-            child(e->body);
-        }
+        int deepest = deepest_child(spec_, node);
         if (deepest >= kMaxExprDepth) {
             fail(Code::computes_too_deep, span, fmt::format("this expression is more than {} levels deep", kMaxExprDepth))
                 .with_hint("name parts with 'let'");
@@ -148,7 +137,9 @@ private:
                 equation.indices.push_back(parse_left_index());
             } while (accept(Kind::comma));
             expect(Kind::right_bracket, "after the indices");
-            bind_scattered(equation);
+            if (const auto refused = panicking_ ? std::nullopt : refused_scatter(equation))
+                fail(Code::computes_scatter, refused->span, refused->what).with_hint(refused->hint);
+            else if (scatters(equation)) bind(scattered_by_);
         } else if (at(Kind::left_paren)) {
             fail(Code::computes_left_side, since(begin), "the left side is not a tensor with index variables")
                 .with_hint("an equation is Tensor[i, j] = expression");
@@ -210,33 +201,6 @@ private:
         expect(Kind::right_bracket, "after the indices");
         index.binding.span = since(begin);
         return index;
-    }
-
-    void bind_scattered(const ComputesEquation& equation) {
-        const LeftIndex* first = nullptr;
-        for (const LeftIndex& index : equation.indices) {
-            if (index.tensor.empty() || panicking_) continue;
-            if (equation.is_let || first) {
-                fail(Code::computes_scatter, index.binding.span,
-                     first ? "a second index of the left side is an element of a tensor" : "a `let` is defined at all of its indices")
-                    .with_hint(first ? "name places by one index tensor" : "scatter in the equation of an output");
-                return;
-            }
-            first = &index;
-            for (std::size_t i = 0; i < index.variables.size(); ++i) {
-                const IndexBinding& v = index.variables[i];
-                const bool last = i + 1 == index.variables.size();
-                if (last == bound(v.variable)) {
-                    fail(Code::computes_scatter, v.span,
-                         last ? fmt::format("'{}' is bound elsewhere on the left side: each of its values would write one element",
-                                            v.variable)
-                              : fmt::format("'{}' is no other index of the left side", v.variable))
-                        .with_hint("write cache[slot[t], n], or cache[b, slot[b, t], n]: the last index runs over what is written");
-                    return;
-                }
-                if (last) bind(scattered_by_);
-            }
-        }
     }
 
     // VAR or VAR in low:high; the variable is bound after its own range.
@@ -622,26 +586,13 @@ private:
     bool panicking_ = false;
     int nesting_ = 0;
     Diagnostic scratch_;
-    std::string_view scattered_by_;                                 // the last variable of the last slot[t] on a left side
+    std::string_view scattered_by_;                             // the last variable of the last slot[t] on a left side
     std::unordered_map<std::string_view, int> bound_;           // how often each name is bound around this place
     std::unordered_map<std::string_view, Definition> defined_;  // by tensor
     std::unordered_map<std::string_view, bool> values_;         // `let` names without indices
 };
 
 }  // namespace
-
-Span ComputesText::span(std::size_t begin, std::size_t end) const {
-    if (pieces.empty()) return {};
-    return source_span(file, pieces, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end));
-}
-
-ComputesText computes_text(const Module& module, ExprId literal) {
-    const auto* string = module.get_if<StringLiteral>(literal);
-    if (string == nullptr) return {};
-    return {string->value, module[literal].span.file, string->pieces};
-}
-
-ComputesText computes_text(const SourceMap& sources, FileId file) { return {sources.file(file).text(), file, {StringPiece{0, 0}}}; }
 
 ComputesSpec parse_computes(const ComputesText& text, DiagnosticSink& sink) { return ComputesParser(text, sink).run(); }
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "lang/computes.h"
+#include "lang/computes_token.h"
 #include "lang/literal_text.h"
 
 namespace tw::lang {
@@ -174,20 +174,7 @@ public:
 private:
     TermId add(Span span, TermNode node) {
         if (to_.terms.size() >= max_terms_) overflow_ = true;
-        int deepest = 0;
-        const auto child = [&](TermId id) {
-            if (id) deepest = std::max<int>(deepest, to_[id].depth);
-        };
-        if (const auto* e = std::get_if<Element>(&node))
-            for (TermId id : e->indices) child(id);
-        if (const auto* e = std::get_if<CastTerm>(&node)) child(e->operand);
-        if (const auto* e = std::get_if<Operation>(&node)) child(e->left), child(e->right);
-        if (const auto* e = std::get_if<Apply>(&node))
-            for (TermId id : e->arguments) child(id);
-        if (const auto* e = std::get_if<Reduction>(&node)) {
-            for (const IndexBinding& b : e->over) child(b.low), child(b.high);
-            child(e->body);
-        }
+        const int deepest = deepest_child(to_, node);
         to_.terms.push_back({span, static_cast<std::uint16_t>(deepest + 1), std::move(node)});
         return {static_cast<std::uint32_t>(to_.terms.size() - 1)};
     }
