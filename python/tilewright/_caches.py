@@ -168,3 +168,31 @@ def decode_paged(q, k, v, table, lengths, *, scale=None, strict=False):
         return _reference(q[:, :, None], kk, vv, group, factor, seen, lambda s: s)[:, :, 0]
 
     return _or_torch("decode_paged", strict, ours, theirs)
+
+
+@_operation("(Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, Tensor slots, *, bool strict=False) -> ()")
+def cache_update_(key, value, key_cache, value_cache, slots, *, strict=False):
+    """Rows of key and value (T, ...) into the caches (slots, ...) or (pages, rows of a page, ...), in place: row t goes to slot slots[t] (page * rows + row), nowhere where that is negative. No two of the slots are the same: that is the caller's promise."""
+    arrays = arrays_of(key)
+    tokens, row = key.shape[0], tuple(key.shape[1:])
+    if key.ndim < 2 or value.shape != key.shape or key_cache.shape != value_cache.shape or tuple(slots.shape) != (tokens,) or tuple(key_cache.shape[-len(row):]) != row or key_cache.ndim - key.ndim not in (0, 1):
+        raise TilewrightError(1, f"cache_update: key and value (T, ...), caches (S, ...) or (pages, rows, ...) and slots (T) are expected, not {tuple(key.shape)}, {tuple(value.shape)}, {tuple(key_cache.shape)}, {tuple(value_cache.shape)} and {tuple(slots.shape)}")
+    width = math.prod(row)
+
+    def ours():
+        dtype = arrays.dtype(key)
+        if dtype not in ("bf16", "f16", "f32") or any(arrays.dtype(t) != dtype for t in (value, key_cache, value_cache)):
+            raise Unfit("keys, values and caches of one type are taken: bf16, f16 or f32")
+        if any(not arrays.is_contiguous(t) or t.data_ptr() % 16 for t in (key_cache, value_cache)):
+            raise Unfit("what is updated in place is contiguous, and begins at a multiple of 16 bytes")
+        if not arrays.size(key) or not arrays.size(key_cache):
+            return
+        rows = [arrays.contiguous(t.reshape(tokens, width)) for t in (key, value)]
+        _dispatch.run("cache_update", arrays, (*rows, arrays.contiguous(arrays.cast(slots, "i32"))), [t.reshape(-1, width) for t in (key_cache, value_cache)])
+
+    def theirs():
+        kept = slots >= 0
+        for new, cache in ((key, key_cache), (value, value_cache)):
+            cache.view(-1, *row)[slots[kept].long()] = new[kept]
+
+    _or_torch("cache_update", strict, ours, theirs)

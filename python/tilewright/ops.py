@@ -11,7 +11,9 @@ torch.ops.tilewright.NAME: torch.compile has no graph break at it, gradients go 
 import importlib.util
 
 from ._attention import attention, attention_with_lse
-from ._caches import attention_packed, attention_variant, decode, decode_paged
+from ._caches import attention_packed, attention_variant
+from ._caches import cache_update_ as cache_update
+from ._caches import decode, decode_paged
 from ._dispatch import FallbackWarning, fallbacks
 from ._elements import bias_gelu, gelu, relu, sigmoid, silu, swiglu
 from ._experts import gathered_gemm, gathered_swiglu, grouped_gemm
@@ -26,7 +28,7 @@ from ._training import adam_ as adam
 from ._training import attention_backward, cross_entropy_with_gradient, layernorm_backward, rmsnorm_backward
 
 __all__ = ["FallbackWarning", "adam", "argmax", "argmin", "attention", "attention_backward", "attention_packed", "attention_variant", "attention_with_lse", "bias_gelu",
-           "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm",
+           "cache_update", "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm",
            "layernorm", "layernorm_backward", "linear", "linear_w4", "logsumexp", "matmul", "matmul_fp8", "matmul_fp8_blocks", "matmul_gated", "matmul_int8", "max", "mean", "min",
            "quantize_fp8", "quantize_fp8_blocks", "relu", "rmsnorm", "rmsnorm_backward", "rmsnorm_residual", "rope", "sigmoid", "silu", "softmax", "sum", "swiglu", "transpose"]
 

@@ -66,9 +66,13 @@ void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& repla
     const std::vector<emulate::TensorData> inputs = emulate::random_inputs(k, c.sizes, options.seed, options.small_integers);
     const std::vector<double> scalars = emulate::random_scalars(k.scalars, options.seed);
     const Replay r{k, c.sizes, inputs, scalars, *options.emulator.history};
-    if (!replay.outcome.clean()) return explain_fault(c, r, replay.outcome.faults.front(), suspects);
+    if (!replay.outcome.clean()) {
+        explain_fault(c, r, replay.outcome.faults.front(), suspects);
+        return name_collision(c, r);
+    }
     if (!wrong) return;
     explain_value(c, r, wrong->tensor, wrong->error.where, suspects);
+    name_collision(c, r);
     if (!c.picture.empty()) return;
     // Which cells of the output are wrong.
     if (!options.expected) return;

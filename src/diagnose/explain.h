@@ -24,6 +24,9 @@ void explain_value(Counterexample& c, const Replay& replay, int tensor, const st
 // The emulator stopped at a fault. Fills trace, missing, hint, and a message without IR where one is better.
 void explain_fault(Counterexample& c, const Replay& replay, const emulate::Fault& fault, Suspects& suspects);
 
+// Adds to the message which two sources of a scatter name one place, where some do.
+void name_collision(Counterexample& c, const Replay& replay);
+
 // "producer, thread 0, kt=1"; the engine's work says for whom it was done.
 TraceStep step_of(const ir::Kernel& kernel, const emulate::Event& event, int thread, bool by_engine);
 // "`sA` byte 64 (0, 1, 0)": with the coordinate in that buffer; -1: the first buffer that has the byte.

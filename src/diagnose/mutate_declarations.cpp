@@ -132,6 +132,10 @@ void mutate_declarations(MutantList& list) {
             list.declare("index/assume", k.tensors[i].name + " is not promised to be sorted", k.loc,
                          [&](ir::Kernel& x) { x.tensors[i].content_sorted = false; });
         }
+        if (k.tensors[i].content_distinct) {
+            list.declare("index/assume", k.tensors[i].name + " is not promised to hold distinct places", k.loc,
+                         [&](ir::Kernel& x) { x.tensors[i].content_distinct = false; });
+        }
         if (k.tensors[i].offsets_of >= 0) {
             list.declare("index/assume", k.tensors[i].name + " is not promised to be offsets", k.loc,
                          [&](ir::Kernel& x) { x.tensors[i].offsets_of = -1; });

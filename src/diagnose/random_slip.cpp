@@ -103,7 +103,7 @@ const Rewrite slips[] = {
      [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "abs" ? "tw.sqrt(" : "tw.abs("); }},
     {R"(strides=\(([^,]+), 1\))",
      [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("strides=({} - {}, 1)", m[1].str(), 1 + r() % 4); }},
-    {R"(, (range|sorted|offsets_of|inverse_of)=[^,)]+)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
+    {R"(, (range|sorted|distinct|offsets_of|inverse_of)=[^,)]+)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
     {R"(noinc=True)", [](const std::smatch&, std::mt19937_64&) { return std::string("noinc=False"); }},
     {R"(tw\.(min|max)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "min" ? "tw.max(" : "tw.min("); }},
     {R"(tw\.sync\(\))", [](const std::smatch&, std::mt19937_64&) { return std::string("tw.syncwarp()"); }},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <unordered_map>
 
 #include "base/index.h"
 #include "emulate/machine.h"
@@ -64,6 +65,29 @@ void cut_and_shuffle(std::vector<std::int64_t>& first, std::vector<std::int64_t>
     first.clear();
     end.clear();
     for (const auto& [from, to] : table) first.push_back(from), end.push_back(to);
+}
+
+// Numbers of [lo, hi), of which none from 0 up comes twice: as many as there are, then negative ones. Without a negative one in the range,
+// what is missing comes again: no contents keep the promise.
+void distinct_numbers(std::int64_t* row, std::int64_t count, std::int64_t lo, std::int64_t hi, Spread spread, std::mt19937_64& random) {
+    const std::int64_t first = std::max<std::int64_t>(lo, 0), places = std::max<std::int64_t>(0, hi - first);
+    const bool mixed = spread == Spread::random || spread == Spread::ragged;
+    // Every place once, in the order of a walk by a step that has no factor in common with their number.
+    std::int64_t step = places / 2 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(places + 1));
+    while (step < 1 || std::gcd(step, places) > 1) ++step;
+    std::int64_t at = places > 0 ? static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(places)) : 0;
+    for (std::int64_t n = 0, taken = 0; n < count; ++n) {
+        const bool none = lo < 0 && (spread == Spread::lowest || (spread == Spread::ragged && random() % 4 == 0));
+        if (none || taken >= places) {
+            row[n] =
+                lo < 0 ? lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(std::min<std::int64_t>(hi, 0) - lo)) : lo;
+            continue;
+        }
+        row[n] = mixed ? first + at : spread == Spread::highest ? hi - 1 - taken : first + taken;
+        at = (at + step) % places;
+        ++taken;
+    }
+    if (mixed) std::shuffle(row, row + count, random);
 }
 
 std::vector<std::vector<std::int64_t>> contents_for(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
@@ -139,8 +163,11 @@ std::vector<std::vector<std::int64_t>> contents_for(const std::vector<ir::Tensor
                 default: values[n] = any; break;
             }
         }
-        if (!t.content_sorted || t.dims.empty()) continue;
+        if (t.dims.empty()) continue;
         const auto row = std::max<std::int64_t>(1, size_value(t.dims.back(), sizes).value_or(1));
+        for (std::size_t from = 0; t.content_distinct && from + at(row) <= values.size(); from += at(row))
+            distinct_numbers(&values[from], row, t.content_range ? lo : -1, t.content_range ? hi : row + 1, spread, random);
+        if (!t.content_sorted) continue;
         for (auto from = values.begin(); values.end() - from >= row; from += row) std::sort(from, from + row);
     }
     return contents;
@@ -204,6 +231,7 @@ std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors
                 if (!covered[at(p)]) return "row " + std::to_string(p) + " lies in no tile of " + first.name + " and " + t.name;
             }
         }
+        std::unordered_map<std::int64_t, std::int64_t> places;  // of a row's elements from 0 up (distinct)
         std::int64_t before = 0, below = 0;  // below: how many group numbers are less than the element's index (offsets_of)
         for (std::int64_t k = 0; k < n; ++k) {
             const std::int64_t v = element(id, k);
@@ -223,6 +251,11 @@ std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors
             }
             if (t.content_sorted && k % row != 0 && v < before)
                 return said + " after " + std::to_string(before) + ", but " + t.name + " is promised to be sorted";
+            if (t.content_distinct && k % row == 0) places.clear();
+            if (t.content_distinct && v >= 0) {
+                if (const auto [earlier, fresh] = places.try_emplace(v, k); !fresh)
+                    return said + ", and so is " + place(earlier->second) + ", but " + t.name + " is promised to hold distinct places";
+            }
             if (t.inverse_of >= 0 && (v < 0 || v >= n || element(t.inverse_of, v) != k))
                 return said + ", but " + t.name + " is promised to be the inverse of " + tensors[at(t.inverse_of)].name;
             before = v;

@@ -34,7 +34,10 @@ std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir
         for (const ir::Expr& e : t->indices) in_expr(e);
         for (const ir::Term& a : t->args) in_term(a);
     };
-    for (const ir::Equation& e : computes.equations) in_term(e.value);
+    for (const ir::Equation& e : computes.equations) {
+        in_term(e.value);
+        if (e.scatter) mark(static_cast<std::size_t>(e.scatter->index));
+    }
     // Kernels of a program number their tensors differently; match them by name there too.
     for (const ir::Kernel* k : kernels) {
         auto mark_named = [&](int id) {
@@ -110,6 +113,11 @@ std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors
         if (t->kind == ir::TermKind::index && t->indices[0].kind() == ir::ExprKind::element) return;  // its value is data
         for (const ir::Expr& e : t->indices) otherwise(e);
     });
+    for (const ir::Equation& e : computes.equations) {  // what names places of an output
+        if (!e.scatter) continue;
+        std::int64_t& known = extents[static_cast<std::size_t>(e.scatter->index)];
+        known = std::max<std::int64_t>(known, size_value(e.output_extents[e.scatter->dim], sizes).value_or(0));
+    }
     for (std::int64_t& e : extents) e = std::max<std::int64_t>(e, 0);
     return extents;
 }

@@ -79,6 +79,7 @@ struct Tensor {  // a parameter in global memory
     // assumes it and names it as a precondition; emulator and random tester keep it; the launcher checks it where it is asked to.
     std::optional<std::pair<Expr, Expr>> content_range;  // every element e: first <= e < second
     bool content_sorted = false;                         // non-decreasing along the last dimension
+    bool content_distinct = false;                       // along the last dimension, no two elements from 0 up are equal
     int offsets_of =
         -1;  // a tensor of group numbers G, sorted: element e is the number of p with G[p] < e (so 0 at 0, and all of them at the end)
     int inverse_of = -1;  // a tensor D of the same length: this[D[p]] == p and D[this[i]] == i

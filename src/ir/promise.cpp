@@ -37,6 +37,7 @@ std::vector<std::string> promises(const std::vector<Tensor>& tensors, const Expr
         if (t.content_range && !paired)
             result.push_back(to_string(t.content_range->first, names) + " <= " + t.name + "[...] < " +
                              to_string(t.content_range->second, names));
+        if (t.content_distinct) result.push_back("the elements of " + t.name + " from 0 up are distinct along its last dimension");
         if (t.content_sorted) result.push_back(t.name + " is non-decreasing along its last dimension");
     }
     return result;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,18 @@ Term apply_term(std::string name, std::vector<Term> args);
 Term cast_term(target::DType dtype, Term arg);
 Term reduce_term(std::string op, int var, Expr lo, Expr hi, Term body);
 
+// output[..., index[args], ...] = value, for all values of the last argument: the equation of a scatter as it was written. Where index
+// names no element twice (a promise), it says the same as the equation around it, which is for every element of the output:
+//   select(any(s', index[.., s'] == place), sum(s, select(index[.., s] == place, value, 0)), output[place])
+struct Scatter {
+    std::size_t dim = 0;     // of the output, along which index names the place
+    int index = -1;          // the index tensor
+    std::vector<Expr> args;  // of its element: variables of the output's other dimensions, and last `source`
+    int source = -1;         // a variable in [0, extent)
+    Expr extent;
+    Term value;  // of the element that the source names, over `source` and the variables of the other dimensions
+};
+
 // output[indices...] = value, for all index variables in their ranges.
 struct Equation {
     int output = 0;                        // tensor number
@@ -56,6 +69,7 @@ struct Equation {
     std::vector<Expr> output_extents;      // per output dimension: the range of that variable is [0, extent)
     std::vector<Expr> output_starts;       // per output dimension: the tensor's index is start + variable; empty: starts of 0
     Term value;
+    std::optional<Scatter> scatter;
 };
 // Where the equation's part of its output begins along a dimension. An output may have several parts (C[m in 0:8] = ...; C[m in 8:M] =
 // ...), and elements in none of them are not written.

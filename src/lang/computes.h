@@ -10,7 +10,7 @@
 //
 //   spec       = equation { (';' | line end) equation }
 //   equation   = ['let'] NAME [ '[' left { ',' left } ']' ] '=' expr
-//   left       = VAR | VAR 'in' range | INTEGER
+//   left       = VAR | VAR 'in' range | INTEGER | NAME '[' VAR { ',' VAR } ']'
 //   range      = expr ':' expr                                     half open; bounds are index expressions
 //   expr       = or-chain of and-chains of ['not'] comparisons of sums; usual precedence, '**' binds tightest
 //   comparison = sum [ ('==' | '!=' | '<' | '<=' | '>' | '>=') sum ]          not chained
@@ -22,6 +22,9 @@
 //   * An equation defines one element of a tensor for every value of its index variables. A variable without a range runs
 //     over the dimension it indexes, on the left side, or, in a reduction, in the tensors of its body; the semantic stage
 //     infers it and reports when two dimensions disagree. `m in 0:8` gives it outright.
+//   * cache[slot[t], n] = ... scatters: the equation is for the elements that slot names, one for every t, and others keep what they
+//     hold. An index outside the tensor names nothing. One index may be such an element; the last of its indices is a variable of its
+//     own, the others are variables of the left side.
 //   * `let s[i, j] = ...` names an intermediate; `let scale = 0.125` a value. It may be used in later equations, at other
 //   indices.
 //   * Reductions bind their variables in the body, not in their own ranges: sum(j in 0:i+1, e) is a causal sum. Several
@@ -140,10 +143,13 @@ struct TermEntry {
     TermNode node;
 };
 
-// One index of a left side: a variable, or a constant.
+// One index of a left side: a variable, a constant, or an element of an index tensor.
 struct LeftIndex {
-    IndexBinding binding;  // variable empty: a constant
+    IndexBinding binding;  // variable empty: a constant, or an element
     std::int64_t constant = 0;
+    std::string tensor;  // an element of this one: slot[t]; the binding's span is that of the whole
+    Span tensor_span;
+    std::vector<IndexBinding> variables;  // its indices, without ranges; the last one is bound here, the others elsewhere on the left
 };
 struct ComputesEquation {
     bool is_let = false;

@@ -94,18 +94,7 @@ private:
     }
 
     TermId make(Span span, TermNode node) {
-        int deepest = 0;
-        const auto child = [&](TermId id) {
-            if (id) deepest = std::max<int>(deepest, spec_[id].depth);
-        };
-        if (const auto* e = std::get_if<Element>(&node)) std::for_each(e->indices.begin(), e->indices.end(), child);
-        if (const auto* e = std::get_if<CastTerm>(&node)) child(e->operand);
-        if (const auto* e = std::get_if<Operation>(&node)) child(e->left), child(e->right);
-        if (const auto* e = std::get_if<Apply>(&node)) std::for_each(e->arguments.begin(), e->arguments.end(), child);
-        if (const auto* e = std::get_if<Reduction>(&node)) {
-            for (const IndexBinding& b : e->over) child(b.low), child(b.high);
-            child(e->body);
-        }
+        int deepest = deepest_child(spec_, node);
         if (deepest >= kMaxExprDepth) {
             fail(Code::computes_too_deep, span, fmt::format("this expression is more than {} levels deep", kMaxExprDepth))
                 .with_hint("name parts with 'let'");
@@ -148,6 +137,9 @@ private:
                 equation.indices.push_back(parse_left_index());
             } while (accept(Kind::comma));
             expect(Kind::right_bracket, "after the indices");
+            if (const auto refused = panicking_ ? std::nullopt : refused_scatter(equation))
+                fail(Code::computes_scatter, refused->span, refused->what).with_hint(refused->hint);
+            else if (scatters(equation)) bind(scattered_by_);
         } else if (at(Kind::left_paren)) {
             fail(Code::computes_left_side, since(begin), "the left side is not a tensor with index variables")
                 .with_hint("an equation is Tensor[i, j] = expression");
@@ -176,6 +168,7 @@ private:
             fail(Code::computes_bare_range, here(), "a slice stands where an index is expected").with_hint("name the index");
             return index;
         }
+        if (at(Kind::name) && kind(1) == Kind::left_bracket) return parse_scattered_index();
         if (!at(Kind::name) || !(kind(1) == Kind::comma || kind(1) == Kind::right_bracket || kind(1) == Kind::kw_in)) {
             const bool range = at(Kind::name) && kind(1) == Kind::colon;
             fail(range ? Code::computes_bare_range : Code::computes_left_side, here(),
@@ -184,6 +177,29 @@ private:
             return index;
         }
         index.binding = parse_binding(/*rebinds=*/false);
+        return index;
+    }
+
+    // slot[t]: which of its variables are bound elsewhere on the left is known at its end.
+    LeftIndex parse_scattered_index() {
+        LeftIndex index;
+        const std::uint32_t begin = token().begin;
+        index.tensor = std::string(text(token()));
+        index.tensor_span = here();
+        advance();
+        advance();
+        do {
+            if (!at(Kind::name) || !(kind(1) == Kind::comma || kind(1) == Kind::right_bracket)) {
+                fail(Code::computes_scatter, here(), fmt::format("the indices of {} on the left side are variables", index.tensor))
+                    .with_hint("write cache[slot[t], n]; arithmetic belongs into the contents of the index tensor");
+                return index;
+            }
+            scattered_by_ = text(token());
+            index.variables.push_back({std::string(scattered_by_), here(), {}, {}});
+            advance();
+        } while (accept(Kind::comma));
+        expect(Kind::right_bracket, "after the indices");
+        index.binding.span = since(begin);
         return index;
     }
 
@@ -216,7 +232,7 @@ private:
 
     void define(std::string_view name, const ComputesEquation& equation) {
         const bool ranged = std::any_of(equation.indices.begin(), equation.indices.end(), [](const LeftIndex& index) {
-            return static_cast<bool>(index.binding.low) || index.binding.variable.empty();
+            return static_cast<bool>(index.binding.low) || (index.binding.variable.empty() && index.tensor.empty());
         });
         const bool repeatable = ranged && !equation.is_let;
         const auto [earlier, added] = defined_.try_emplace(name, Definition{repeatable, equation.tensor_span});
@@ -570,25 +586,13 @@ private:
     bool panicking_ = false;
     int nesting_ = 0;
     Diagnostic scratch_;
+    std::string_view scattered_by_;                             // the last variable of the last slot[t] on a left side
     std::unordered_map<std::string_view, int> bound_;           // how often each name is bound around this place
     std::unordered_map<std::string_view, Definition> defined_;  // by tensor
     std::unordered_map<std::string_view, bool> values_;         // `let` names without indices
 };
 
 }  // namespace
-
-Span ComputesText::span(std::size_t begin, std::size_t end) const {
-    if (pieces.empty()) return {};
-    return source_span(file, pieces, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end));
-}
-
-ComputesText computes_text(const Module& module, ExprId literal) {
-    const auto* string = module.get_if<StringLiteral>(literal);
-    if (string == nullptr) return {};
-    return {string->value, module[literal].span.file, string->pieces};
-}
-
-ComputesText computes_text(const SourceMap& sources, FileId file) { return {sources.file(file).text(), file, {StringPiece{0, 0}}}; }
 
 ComputesSpec parse_computes(const ComputesText& text, DiagnosticSink& sink) { return ComputesParser(text, sink).run(); }
 

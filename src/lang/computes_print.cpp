@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "lang/computes.h"
+#include "lang/computes_token.h"
 #include "lang/literal_text.h"
 
 namespace tw::lang {
@@ -43,7 +43,11 @@ public:
             for (std::size_t i = 0; i < equation.indices.size(); ++i) {
                 if (i > 0) out_ += ", ";
                 const LeftIndex& index = equation.indices[i];
-                if (index.binding.variable.empty()) {
+                if (!index.tensor.empty()) {
+                    out_ += index.tensor + "[";
+                    for (std::size_t v = 0; v < index.variables.size(); ++v) out_ += (v ? ", " : "") + index.variables[v].variable;
+                    out_ += ']';
+                } else if (index.binding.variable.empty()) {
                     out_ += fmt::format("{}", index.constant);
                 } else {
                     binding(index.binding);
@@ -149,7 +153,10 @@ public:
             }
         }
         for (const ComputesEquation& equation : from.equations) {
-            for (const LeftIndex& index : equation.indices) taken_.insert(index.binding.variable);
+            for (const LeftIndex& index : equation.indices) {
+                taken_.insert(index.binding.variable);
+                for (const IndexBinding& v : index.variables) taken_.insert(v.variable);
+            }
         }
     }
 
@@ -167,20 +174,7 @@ public:
 private:
     TermId add(Span span, TermNode node) {
         if (to_.terms.size() >= max_terms_) overflow_ = true;
-        int deepest = 0;
-        const auto child = [&](TermId id) {
-            if (id) deepest = std::max<int>(deepest, to_[id].depth);
-        };
-        if (const auto* e = std::get_if<Element>(&node))
-            for (TermId id : e->indices) child(id);
-        if (const auto* e = std::get_if<CastTerm>(&node)) child(e->operand);
-        if (const auto* e = std::get_if<Operation>(&node)) child(e->left), child(e->right);
-        if (const auto* e = std::get_if<Apply>(&node))
-            for (TermId id : e->arguments) child(id);
-        if (const auto* e = std::get_if<Reduction>(&node)) {
-            for (const IndexBinding& b : e->over) child(b.low), child(b.high);
-            child(e->body);
-        }
+        const int deepest = deepest_child(to_, node);
         to_.terms.push_back({span, static_cast<std::uint16_t>(deepest + 1), std::move(node)});
         return {static_cast<std::uint32_t>(to_.terms.size() - 1)};
     }

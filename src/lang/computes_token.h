@@ -59,4 +59,15 @@ std::optional<ReductionKind> find_reduction(std::string_view name);
 // The cast, function or reduction that `name` may be a misspelling of; empty when none is near.
 std::string_view nearest_computes_function(std::string_view name);
 
+// How deep the deepest of a node's children is.
+int deepest_child(const ComputesSpec& spec, const TermNode& node);
+
+// Left sides with an element of an index tensor: is there one, and is it of the form that is followed?
+struct RefusedScatter {
+    Span span;
+    std::string what, hint;
+};
+bool scatters(const ComputesEquation& equation);
+std::optional<RefusedScatter> refused_scatter(const ComputesEquation& equation);
+
 }  // namespace tw::lang

@@ -41,6 +41,117 @@ bool lets_have_names_of_their_own(const lang::ComputesSpec& spec, const Computes
     return ok;
 }
 
+// Where a variable of the left side indexes tensors by itself, are their dimensions of its extent?
+bool runs_over(const lang::ComputesSpec& spec, const ComputesNames& names, const lang::IndexBinding& variable, TermId value,
+               const Expr& extent, DiagnosticSink& sink) {
+    DiagnosticSink quiet;
+    TermBuilder probe(spec, names, quiet, [](const std::string&) { return 0; });
+    auto other = probe.inferred(variable.variable, value, variable.span);
+    if (!quiet.has_errors() && (!other || ir::same(*other, extent))) return true;
+    sink.error(Code::computes_ranges_disagree, variable.span,
+               fmt::format("'{}' runs over dimensions of different extents", variable.variable))
+        .with_hint(fmt::format("give its range: {} in 0:N", variable.variable));
+    return false;
+}
+
+// The indices of a left side: variables, their ranges, and the parts of the output that they are.
+bool resolve_left(const lang::ComputesSpec& spec, const lang::ComputesEquation& e, const ir::Tensor& t, const ComputesNames& names,
+                  TermBuilder& builder, TermBuilder::Env& env, ir::Equation& eq, DiagnosticSink& sink) {
+    bool ok = true;
+    for (std::size_t i = 0; i < e.indices.size(); ++i) {
+        const lang::LeftIndex& left = e.indices[i];
+        Expr extent = t.dims[i];
+        std::string name = left.binding.variable;
+        Expr start(0);
+        if (!left.tensor.empty()) {
+            name = "place";         // all of the dimension: see Scatter
+        } else if (name.empty()) {  // C[3] = ... is a part of one element
+            name = "_";
+            start = Expr(left.constant);
+            extent = Expr(1);
+        }
+        if (left.binding.low) {
+            auto lo = builder.index(left.binding.low, env), hi = builder.index(left.binding.high, env);
+            if (!lo || !hi) {
+                ok = false;
+                continue;
+            }
+            start = *lo;
+            extent = *hi - *lo;
+        }
+        // The equation's variable counts from 0; on the right stands the index it means.
+        eq.index_names.push_back(name);
+        const int var = static_cast<int>(eq.index_names.size()) - 1;
+        if (left.tensor.empty()) env[name] = start + ir::var_expr(var);
+        eq.output_vars.push_back(var);
+        eq.output_extents.push_back(extent);
+        eq.output_starts.push_back(start);
+        if (!left.binding.variable.empty() && !left.binding.low) ok = runs_over(spec, names, left.binding, e.value, extent, sink) && ok;
+    }
+    return ok;
+}
+
+// cache[slot[t], n]: what names the place, and over what t runs.
+bool resolve_scattered(const lang::ComputesSpec& spec, const lang::ComputesEquation& e, const ComputesNames& names, TermBuilder& builder,
+                       TermBuilder::Env& env, ir::Equation& eq, DiagnosticSink& sink) {
+    ir::Scatter scatter;
+    while (e.indices[scatter.dim].tensor.empty()) ++scatter.dim;
+    const lang::LeftIndex& left = e.indices[scatter.dim];
+    auto refuse = [&](Code code, Span span, std::string what) {
+        sink.error(code, span, std::move(what));
+        return false;
+    };
+    scatter.index = builder.tensor(left.tensor);
+    if (scatter.index < 0)
+        return refuse(Code::computes_unknown_name, left.tensor_span, fmt::format("'{}' is not a tensor parameter", left.tensor));
+    const ir::Tensor& index = (*names.tensors)[static_cast<std::size_t>(scatter.index)];
+    if (std::any_of(spec.equations.begin(), spec.equations.end(), [&](const auto& other) { return other.tensor == left.tensor; }))
+        return refuse(Code::computes_scatter, left.tensor_span, fmt::format("{} is an output: what it names would change", left.tensor));
+    if (target::info(index.dtype).is_float)
+        return refuse(Code::computes_not_integer, left.tensor_span,
+                      fmt::format("{} holds {} values, which are no indices", left.tensor, target::name(index.dtype)));
+    if (index.dims.size() != left.variables.size())
+        return refuse(Code::computes_index_count, left.binding.span,
+                      fmt::format("{} has {} dimensions, here are {} indices", left.tensor, index.dims.size(), left.variables.size()));
+    for (std::size_t i = 0; i + 1 < left.variables.size(); ++i) {
+        const std::string& name = left.variables[i].variable;
+        const auto at = std::find_if(e.indices.begin(), e.indices.end(), [&](const auto& x) { return x.binding.variable == name; });
+        const auto d = static_cast<std::size_t>(at - e.indices.begin());
+        if (at->binding.low || !ir::same(eq.output_extents[d], index.dims[i]))
+            return refuse(Code::computes_scatter, left.variables[i].span,
+                          fmt::format("'{}' does not run over just the rows of {}", name, left.tensor));
+        scatter.args.push_back(env.at(name));
+    }
+    scatter.extent = index.dims.back();
+    if (!runs_over(spec, names, left.variables.back(), e.value, scatter.extent, sink)) return false;
+    eq.index_names.push_back(left.variables.back().variable);
+    scatter.source = static_cast<int>(eq.index_names.size()) - 1;
+    scatter.args.push_back(ir::var_expr(scatter.source));
+    env[left.variables.back().variable] = scatter.args.back();
+    eq.scatter = std::move(scatter);
+    return true;
+}
+
+// Every element of the output: what is written there where the index tensor names it, else what it held.
+void say_of_all_elements(ir::Equation& eq) {
+    ir::Scatter& s = *eq.scatter;
+    s.value = eq.value;
+    const Expr place = ir::var_expr(eq.output_vars[s.dim]);
+    eq.index_names.push_back(eq.index_names[static_cast<std::size_t>(s.source)] + "'");
+    const int other = static_cast<int>(eq.index_names.size()) - 1;
+    auto named = [&](int source) {
+        std::vector<Expr> args = s.args;
+        args.back() = ir::var_expr(source);
+        return ir::apply_term("eq", {ir::index_term(ir::element_expr(s.index, std::move(args))), ir::index_term(place)});
+    };
+    std::vector<Expr> own;
+    for (std::size_t d = 0; d < eq.output_vars.size(); ++d) own.push_back(ir::start_of(eq, d) + ir::var_expr(eq.output_vars[d]));
+    const Term written =
+        ir::reduce_term("sum", s.source, Expr(0), s.extent, ir::apply_term("select", {named(s.source), s.value, ir::constant_term(0)}));
+    eq.value = ir::apply_term(
+        "select", {ir::reduce_term("any", other, Expr(0), s.extent, named(other)), written, ir::element_term(eq.output, std::move(own))});
+}
+
 std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink) {
     ir::Computes out;
     if (!lets_have_names_of_their_own(spec, names, sink)) return std::nullopt;
@@ -67,47 +178,9 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
             continue;
         }
         TermBuilder::Env env;
-        bool ok = true;
-        for (std::size_t i = 0; i < e.indices.size(); ++i) {
-            const lang::LeftIndex& left = e.indices[i];
-            Expr extent = t.dims[i];
-            std::string name = left.binding.variable;
-            Expr start(0);
-            if (name.empty()) {  // C[3] = ... is a part of one element
-                name = "_";
-                start = Expr(left.constant);
-                extent = Expr(1);
-            }
-            if (left.binding.low) {
-                auto lo = builder.index(left.binding.low, env), hi = builder.index(left.binding.high, env);
-                if (!lo || !hi) {
-                    ok = false;
-                    continue;
-                }
-                start = *lo;
-                extent = *hi - *lo;
-            }
-            // The equation's variable counts from 0; on the right stands the index it means.
-            eq.index_names.push_back(name);
-            const int var = static_cast<int>(eq.index_names.size()) - 1;
-            env[name] = start + ir::var_expr(var);
-            eq.output_vars.push_back(var);
-            eq.output_extents.push_back(extent);
-            eq.output_starts.push_back(start);
-            // Where the variable indexes other tensors by itself, extents have to agree.
-            if (!left.binding.low && !name.empty() && name != "_") {
-                DiagnosticSink quiet;
-                TermBuilder probe(spec, names, quiet, [](const std::string&) { return 0; });
-                auto other = probe.inferred(name, e.value, left.binding.span);
-                if (quiet.has_errors() || (other && !ir::same(*other, extent))) {
-                    sink.error(Code::computes_ranges_disagree, left.binding.span,
-                               fmt::format("'{}' runs over dimensions of different extents", name))
-                        .with_hint(fmt::format("give its range: {} in 0:N", name));
-                    ok = false;
-                }
-            }
-        }
-        if (!ok) continue;
+        if (!resolve_left(spec, e, t, names, builder, env, eq, sink)) continue;
+        const bool scatters = std::any_of(e.indices.begin(), e.indices.end(), [](const auto& i) { return !i.tensor.empty(); });
+        if (scatters && !resolve_scattered(spec, e, names, builder, env, eq, sink)) continue;
         if (std::all_of(eq.output_starts.begin(), eq.output_starts.end(), [](const Expr& x) { return x.is_constant(0); }))
             eq.output_starts.clear();
         eq.value = builder.value(e.value, env);
@@ -115,6 +188,7 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
             if (!sink.has_errors()) sink.error(Code::computes_unknown_name, e.span, "the equation cannot be resolved");
             continue;
         }
+        if (scatters) say_of_all_elements(eq);
         out.equations.push_back(std::move(eq));
     }
     return out;

@@ -116,13 +116,13 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
                 return false;
             }
             out.content_range = {*first, *end};
-        } else if (key == "sorted") {
+        } else if (key == "sorted" || key == "distinct") {
             auto z = constant_bool(v);
             if (!z) {
-                error(Code::not_constant, where, "sorted is True or False");
+                error(Code::not_constant, where, fmt::format("{} is True or False", key));
                 return false;
             }
-            out.content_sorted = *z;
+            (key == "sorted" ? out.content_sorted : out.content_distinct) = *z;
         } else if (key == "offsets_of" || key == "inverse_of") {
             if (!v.is(K::string)) {
                 error(Code::bad_promise, where, fmt::format("{} is the name of another tensor, as a string", key),
@@ -141,14 +141,19 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
             relations_.push_back({name, key, {v.items[0].text, v.items[2].text}, v.items[1].integer, where});
         } else {
             error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key),
-                  "its parameters are dtype, dimensions, strides=, zeroed=, stable=, range=, sorted=, offsets_of=, inverse_of= and "
-                  "tile_ends=");
+                  "its parameters are dtype, dimensions, strides=, zeroed=, stable=, range=, sorted=, distinct=, offsets_of=, "
+                  "inverse_of= and tile_ends=");
             return false;
         }
     }
-    if ((out.content_range || out.content_sorted) && target::info(out.dtype).is_float) {
+    if ((out.content_range || out.content_sorted || out.content_distinct) && target::info(out.dtype).is_float) {
         error(Code::bad_promise, args.span,
               fmt::format("{} is {}: only the contents of integer tensors can be promised", name, target::name(out.dtype)));
+        return false;
+    }
+    if (out.content_distinct && (!out.content_range || out.dims.empty())) {
+        error(Code::bad_promise, args.span, fmt::format("of {} it is not said from which numbers its distinct elements are", name),
+              "give the range too: range=R, or range=(-1, R) where -1 names no place");
         return false;
     }
     return true;
@@ -166,7 +171,7 @@ bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
             error(Code::bad_promise, r.where, std::move(what), std::move(hint));
             return false;
         };
-        if (t.content_range || t.content_sorted)
+        if (t.content_range || t.content_sorted || t.content_distinct)
             return refuse(fmt::format("{} says all about the contents of {}", r.keyword, t.name), "leave out the other promises");
         for (const std::string& name : r.others) {
             const int other = number_of(name);
@@ -175,6 +180,7 @@ bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
             if (t.dims.size() != 1 || of.dims.size() != 1) return refuse(fmt::format("{} relates tensors of one dimension", r.keyword));
             if (target::info(t.dtype).is_float || target::info(of.dtype).is_float)
                 return refuse(fmt::format("{} relates integer tensors", r.keyword));
+            if (of.content_distinct) return refuse(fmt::format("another promise is made on {} already", of.name));
         }
         // What the promise says of a tensor's range; one that is given must be the same.
         auto implies = [&](ir::Tensor& of, const ir::Expr& end) {

@@ -109,16 +109,18 @@ WorkCounter::Part WorkCounter::visit(const ir::Term& t) {
 
 bool WorkCounter::add(const ir::Equation& e) {
     std::vector<std::string> ranges;
-    for (std::size_t d = 0; d < e.output_vars.size(); ++d) {
+    std::vector<int> vars = e.output_vars;
+    std::vector<ir::Expr> extents = e.output_extents;
+    if (e.scatter) vars[e.scatter->dim] = e.scatter->source, extents[e.scatter->dim] = e.scatter->extent;  // what is written, once
+    for (std::size_t d = 0; d < vars.size(); ++d) {
         std::set<std::string> none;
-        const std::int64_t extent = value(e.output_extents[d], true);
+        const std::int64_t extent = value(extents[d], true);
         // Apart from those of sums: a sum over as many elements as an output dimension has is the same sum in an equation without it.
-        ranges.push_back("element 0:" + text_of(e.output_extents[d], none));
-        bind(e.output_vars[d], ranges.back(),
-             {0, std::max<std::int64_t>(0, extent - 1), static_cast<double>(std::max<std::int64_t>(0, extent))});
+        ranges.push_back("element 0:" + text_of(extents[d], none));
+        bind(vars[d], ranges.back(), {0, std::max<std::int64_t>(0, extent - 1), static_cast<double>(std::max<std::int64_t>(0, extent))});
     }
-    visit(e.value);
-    for (std::size_t d = e.output_vars.size(); d-- > 0;) unbind(e.output_vars[d], ranges[d]);
+    visit(e.scatter ? e.scatter->value : e.value);
+    for (std::size_t d = vars.size(); d-- > 0;) unbind(vars[d], ranges[d]);
     return visits_ <= most_visits;
 }
 

@@ -123,6 +123,7 @@ private:
         for (const auto& e : spec_.equations) {
             scope_.clear();
             for (const lang::LeftIndex& i : e.indices) bind(i.binding);
+            for (const lang::LeftIndex& i : e.indices) scattered(i);
             walk(e.value, false, false);
             if (e.is_let) {
                 lets.insert(e.tensor);
@@ -139,6 +140,15 @@ private:
             if (!e.is_let) t.dtype = result_type(e.value);
         }
         lets_ = std::move(lets);
+    }
+    void scattered(const lang::LeftIndex& i) {  // cache[slot[t], n]
+        if (i.tensor.empty()) return;
+        bind(i.variables.back());
+        TensorFacts& t = facts(i.tensor);
+        t.steers = true;
+        t.dims.resize(std::max(t.dims.size(), i.variables.size()));
+        for (std::size_t d = 0; d < i.variables.size(); ++d)
+            uses_.push_back({i.tensor, d, i.variables[d].variable, scope_[i.variables[d].variable]});
     }
     void bind(const lang::IndexBinding& b) {
         if (b.variable.empty()) return;

@@ -301,6 +301,12 @@ private:
         Condition bounds;  // of the tensor and the part
     };
     StoredPart stored_part(int tensor, const Place& p);
+    Condition bounds_of(const Store& store, const StoredPart& part);
+    // Equations that scatter (flow_scatter.cpp). Along its scattered dimension a store's index is that of its source.
+    Poly extent_of(const ir::Equation& e, std::size_t dim);                                // of what a store's index runs over
+    std::optional<Poly> source_of(const ir::Equation& e, const std::vector<Poly>& index);  // t, where the place is slot[t]
+    bool tell_by_source(Store& store, const Place& p, StoredPart& part);                   // false: refused
+    bool names_places_once(const ir::Equation& e, std::string& why, std::vector<std::string>& lemmas);
     void mask_store(Store& store, const Place& p, const StoredPart& part);
     void judge_stored(const Store& store, const Place& p, Value value);
     void tell_as_left(Store& store);

@@ -158,8 +158,9 @@ std::optional<Poly> Flow::before_permutation(int tensor, std::size_t dim, const 
 Flow::StoredPart Flow::stored_part(int tensor, const Place& p) {
     StoredPart part;
     State empty;
+    Condition bounds;
     for (std::size_t d = 0; d < p.index.size(); ++d)
-        part.bounds = both(part.bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
+        bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
     for (const ir::Equation& e : k_.computes.equations) {
         if (e.output != tensor) continue;
         part.any = true;
@@ -172,14 +173,26 @@ Flow::StoredPart Flow::stored_part(int tensor, const Place& p) {
             whole = whole && begin[d] == Poly(0) && extent == poly(k_.tensors[at(tensor)].dims[d], empty);
             box = both(box, both(less(p.index[d], begin[d] + extent), at_least(p.index[d], begin[d])));
         }
-        if (!whole && !prover_.holds_given(both(part.bounds, p.inside), box)) continue;
+        if (!whole && !prover_.holds_given(both(bounds, p.inside), box)) continue;
         part.equation = &e;
         part.entire = whole;
         part.starts = begin;
-        part.bounds = both(part.bounds, box);
         break;
     }
     return part;
+}
+
+// The bounds of the tensor and of the part, for the index as it is where the store stores: a mask that the kernel puts into the index
+// (where(c, i, -1)) is none of them.
+Condition Flow::bounds_of(const Store& store, const StoredPart& part) {
+    State empty;
+    Condition bounds;
+    for (std::size_t d = 0; d < store.index.size(); ++d) {
+        const Poly& i = store.index[d];
+        bounds = both(bounds, both(less(i, poly(k_.tensors[at(store.tensor)].dims[d], empty)), at_least(i, Poly(0))));
+        bounds = both(bounds, both(less(i, part.starts[d] + poly(part.equation->output_extents[d], empty)), at_least(i, part.starts[d])));
+    }
+    return bounds;
 }
 
 // Only the bounds of the tensor, of the part, or of the group that is written may mask a store: anything else leaves elements out.
@@ -190,20 +203,20 @@ void Flow::mask_store(Store& store, const Place& p, const StoredPart& part) {
     const auto group = whole ? grouped(store.tensor, store.index) : std::nullopt;
     if (whole) {
         bounds = Condition{};
-        for (std::size_t d = 0; d < p.index.size(); ++d) {
+        for (std::size_t d = 0; d < store.index.size(); ++d) {
             const auto before = before_permutation(store.tensor, d, store.index[d]);
             const Poly extent = poly(k_.tensors[at(store.tensor)].dims[d], empty);
             if (before) bounds = both(bounds, both(less(*before, extent), at_least(*before, Poly(0))));
             else if (group && group->dim == d)
-                bounds = both(bounds, both(at_least(p.index[d], Poly::of(group->start)), less(p.index[d], group->end)));
-            else bounds = both(bounds, both(less(p.index[d], extent), at_least(p.index[d], Poly(0))));
+                bounds = both(bounds, both(at_least(store.index[d], Poly::of(group->start)), less(store.index[d], group->end)));
+            else bounds = both(bounds, both(less(store.index[d], extent), at_least(store.index[d], Poly(0))));
         }
     }
     if (!prover_.holds_given(bounds, p.inside)) {
         store.partial = "a mask leaves elements out: " + ints_.text(p.inside);
         if (whole && !group && p.limits.size() == 1) {
             const auto& [dim, place] = *p.limits.begin();
-            if (prover_.holds_given(both(bounds, less(p.index[dim], place)), p.inside)) store.end = Store::End{dim, place};
+            if (prover_.holds_given(both(bounds, less(store.index[dim], place)), p.inside)) store.end = Store::End{dim, place};
         }
     }
     if (group && !prover_.holds_given(p.inside, bounds)) {
@@ -218,8 +231,8 @@ void Flow::mask_store(Store& store, const Place& p, const StoredPart& part) {
     else if (store.conditional && !group) store.partial = "the store is under a condition";
     if (conditional_ > 0 && group && !behind_) {
         Condition any = less(Poly::of(group->start), group->end);  // of a group, whatever its size, and of columns that exist
-        for (std::size_t d = 0; d < p.index.size(); ++d) {
-            if (d != group->dim) any = both(any, less(p.index[d], poly(k_.tensors[at(store.tensor)].dims[d], empty)));
+        for (std::size_t d = 0; d < store.index.size(); ++d) {
+            if (d != group->dim) any = both(any, less(store.index[d], poly(k_.tensors[at(store.tensor)].dims[d], empty)));
         }
         store.alternative = not_implied_by(any);
     }
@@ -235,10 +248,12 @@ void Flow::judge_stored(const Store& store, const Place& p, Value value) {
         prover_.assume(at_least(p.index[d], Poly(0)));
     }
     std::map<int, Poly> bound;
-    for (std::size_t d = 0; d < store.equation->output_vars.size(); ++d) bound[store.equation->output_vars[d]] = store.index[d];
+    const auto& scatter = store.equation->scatter;
+    for (std::size_t d = 0; d < store.equation->output_vars.size(); ++d)
+        bound[scatter && scatter->dim == d ? scatter->source : store.equation->output_vars[d]] = store.index[d];
     const Integers::Leaf sizes = leaf(empty);
     const target::DType type = k_.tensors[at(store.tensor)].dtype;
-    const Value want = values_.simplified(values_.from(store.equation->value, sizes, bound, type));
+    const Value want = values_.simplified(values_.from(scatter ? scatter->value : store.equation->value, sizes, bound, type));
     const Value got = values_.simplified(target::info(type).is_float ? value : values_.wrapped(type, value));
     if (!store.atomic) {
         oblige("output value", "TW1001", tensor_name(store.tensor) + " is what `computes` says", *store.stmt,
@@ -268,7 +283,7 @@ void Flow::tell_as_left(Store& store) {
 
 void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
     if (!recording_) return;
-    const StoredPart part = stored_part(tensor, p);
+    StoredPart part = stored_part(tensor, p);
     if (!part.equation) {
         const std::string name = tensor_name(tensor);
         oblige("output value", "TW1001", name + " is what `computes` says", stmt, false,
@@ -279,12 +294,15 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     Store made{&stmt, tensor, p.index, std::move(coordinates), atomic};
     made.equation = part.equation;
-    if (!ints_.promises.empty()) {  // where it is stored, a scattered row's place is an element of the index tensor
+    // Where it is stored, a scattered row's place is an element of the index tensor.
+    if (!ints_.promises.empty() || part.equation->scatter) {
         prover_.push();
         prover_.assume(p.inside);
         for (Poly& i : made.index) i = values_.simplified(i);
         prover_.pop();
     }
+    part.bounds = bounds_of(made, part);
+    if (part.equation->scatter && !tell_by_source(made, p, part)) return;
     mask_store(made, p, part);
     for (std::size_t d = 0; d < made.index.size(); ++d) made.index[d] = made.index[d] - part.starts[d];
     judge_stored(made, p, value);

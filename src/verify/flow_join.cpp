@@ -55,7 +55,7 @@ bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std:
     };
     const std::size_t d = (*cut)->end->dim;
     State empty;
-    const Poly row = poly((*cut)->equation->output_extents[d], empty);
+    const Poly row = extent_of(*(*cut)->equation, d);
     Store whole = **cut;
     std::vector<Piece> pieces;
     std::map<Atom, Poly> around;  // how often each is executed, apart from the coordinate along the row

@@ -47,6 +47,7 @@ FlowResult Flow::run() {
         }
         if (t.content_range) promise.range = {poly(t.content_range->first, state), poly(t.content_range->second, state)};
         promise.sorted = t.content_sorted;
+        promise.distinct = t.content_distinct;
         promise.offsets_of = t.offsets_of;
         promise.inverse_of = t.inverse_of;
         if (t.tile_ends)

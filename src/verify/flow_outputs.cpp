@@ -53,7 +53,8 @@ void Flow::finish_outputs() {
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
-        const bool paired = parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas) && join_pieces(it->second, why, lemmas);
+        const bool paired = names_places_once(e, why, lemmas) && parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas) &&
+                            join_pieces(it->second, why, lemmas);
         const bool ok = paired && partition_by_alternatives(it->second, why, lemmas, folded);
         // Stores that may go anywhere cover nothing for sure. (What has one element has no elsewhere.)
         std::function<bool()> blind;
@@ -81,8 +82,9 @@ void Flow::finish_outputs() {
                    *it->second.front()->stmt, ok, why, blind, lemmas);
             continue;
         }
-        oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, blind,
-               lemmas);
+        const std::string which = e.scatter ? " that " + tensor_name(e.scatter->index) + " names is written exactly once, and no other"
+                                            : std::string(" is written exactly once");
+        oblige("written once", "TW1002", "every element of " + name + which, *it->second.front()->stmt, ok, why, blind, lemmas);
     }
 }
 
@@ -264,7 +266,7 @@ std::optional<Flow::Mirrored> Flow::mirrored(const Store& a, const std::vector<c
     };
     if (distances(family, a) != distances(mirror, *partner)) return std::nullopt;
     State empty;
-    const Poly extent = poly(a.equation->output_extents[dim], empty);
+    const Poly extent = extent_of(*a.equation, dim);
     for (const auto& [monomial, coefficient] : a.index[dim].terms) {
         if (monomial.size() != 1) continue;
         const Atom i = monomial[0];
@@ -356,10 +358,10 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
     }
     std::vector<Poly> dims;
-    bool entire = true;  // the equation is for all of the tensor
+    bool entire = !first.equation->scatter;  // the equation is for all of the tensor, by its own indices
     for (std::size_t d = 0; d < index.size(); ++d) {
         State empty;
-        dims.push_back(poly(first.equation->output_extents[d], empty));
+        dims.push_back(extent_of(*first.equation, d));
         entire = entire && dims[d] == poly(k_.tensors[at(first.tensor)].dims[d], empty) &&
                  poly(ir::start_of(*first.equation, d), empty) == Poly(0);
     }

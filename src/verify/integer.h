@@ -96,11 +96,11 @@ struct AtomInfo {
 struct ContentPromise {
     std::vector<Poly> dims;
     std::optional<std::pair<Poly, Poly>> range;  // first <= element < second
-    bool sorted = false;
+    bool sorted = false, distinct = false;
     int offsets_of = -1, inverse_of = -1;
     int tile_starts = -1, tile_groups = -1;  // of tile_ends
     std::int64_t tile_width = 0;
-    bool any() const { return range || sorted; }
+    bool any() const { return range || sorted || distinct; }
 };
 
 class Integers {

@@ -169,7 +169,7 @@ private:
             kept =
                 kept && (!formal.content_range || (actual.content_range && same(formal.content_range->first, actual.content_range->first) &&
                                                    same(formal.content_range->second, actual.content_range->second)));
-            kept = kept && (!formal.content_sorted || actual.content_sorted) &&
+            kept = kept && (!formal.content_sorted || actual.content_sorted) && (!formal.content_distinct || actual.content_distinct) &&
                    (formal.offsets_of < 0 || mapped(formal.offsets_of) == actual.offsets_of) &&
                    (formal.inverse_of < 0 || mapped(formal.inverse_of) == actual.inverse_of);
             if (kept && formal.tile_ends) {
@@ -273,6 +273,11 @@ private:
         });
     }
 
+    bool names_places_once(const ir::Scatter& s) const {
+        return !written_by_program(s.index) &&
+               (program_.tensors[at(s.index)].content_distinct || program_.tensors[at(s.index)].inverse_of >= 0);
+    }
+
     Obligation judge(const ir::Equation& e) {
         const double start = processor_milliseconds();
         Obligation o;
@@ -294,6 +299,8 @@ private:
         }
         if (!whole(e, program_.tensors[at(e.output)], sizes_))
             got = values_.unknown("a program that says a part of its output is not followed");
+        if (e.scatter && !names_places_once(*e.scatter))
+            got = values_.unknown("nothing is promised of an index tensor that keeps it from naming one place twice (distinct=True)");
         const bool proved = !values_.has_unknown(got) && (want == got || same(want, got));
         prover_.pop();
         o.status = proved ? Status::proved : Status::not_proved;

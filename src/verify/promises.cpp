@@ -46,6 +46,12 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
                     same_row = both(same_row, equals(info(a).args[d], info(b).args[d]));
                 law(both(both(both_inside, same_row), at_least(j, i)), at_least(Poly::of(b), value));
             }
+            if (p.distinct && a < b && info(a).tensor == info(b).tensor) {
+                Condition same_row;
+                for (std::size_t d = 0; d + 1 < info(a).args.size(); ++d)
+                    same_row = both(same_row, equals(info(a).args[d], info(b).args[d]));
+                law(both(both(both_inside, same_row), both(at_least(value, Poly(0)), equals(value, Poly::of(b)))), equals(i, j));
+            }
             // Row p lies before the offset of group e exactly when its group does: p < starts[e] <=> group[p] < e.
             if (p.offsets_of == info(b).tensor) {
                 law(both(both_inside, less(j, value)), less(Poly::of(b), i));

@@ -179,13 +179,13 @@ bool states_f64(const ir::Computes& computes, const std::vector<ir::Tensor>& ten
 Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, const std::vector<ir::Tensor>& tensors,
                      const TensorBounds& holds, std::int64_t launch) {
     StatedRounding terms(arithmetic, tensors, holds, launch);
-    Rounded v = terms.of(e.value).value;
+    Rounded v = terms.of(e.scatter ? e.scatter->value : e.value).value;  // other elements of a scatter are not stored
     const DType type = tensors[static_cast<std::size_t>(e.output)].dtype;
     if (is_float(type) && !v.exact.in(type) && (type != DType::F32 || states_f64({{e}, {}}, tensors))) v = arithmetic.cast(type, v);
     Held held{arithmetic.settled(v).bound, v.exact, {}, {}};
     if (!held.exact.in(type)) held.exact = {type};
     held.bound.direct = held.bound.inside = {};
-    if (v.only_parts && e.output_starts.empty()) {
+    if (v.only_parts && e.output_starts.empty() && !e.scatter) {
         held.whole = v;
         held.whole.bound.direct = held.whole.bound.inside = {};
         for (Parts& p : held.whole.parts) p.base.direct = p.base.inside = {};
@@ -251,6 +251,8 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         for (const ir::Equation& e : kernel.computes.equations) {
             const Held b = stated_rounding(arithmetic, e, kernel.tensors, given, number);
             auto [it, fresh] = after.try_emplace(actual[e.output], b);
+            if (const auto was = given.find(e.output); fresh && e.scatter && was != given.end())  // the elements that it does not name
+                it->second = {either(was->second.bound, b.bound), wider(was->second.exact, b.exact), {}, {}};
             if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
         }
         for (auto& [tensor, held] : after) holds[tensor] = std::move(held);

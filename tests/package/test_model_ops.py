@@ -145,6 +145,19 @@ def test_adam_in_place():
     close(master, p.data, 1e-5), close(m, optimizer.state[p]["exp_avg"], 1e-6), close(v, optimizer.state[p]["exp_avg_sq"], 1e-6), close(weight, p.data)
 
 
+@pytest.mark.parametrize("paged", [False, True])
+def test_rows_go_into_the_caches_by_their_slots(paged):
+    key, value = (torch.randn(5, 2, 8, generator=generator).bfloat16() for _ in range(2))
+    slots = torch.tensor([7, -1, 0, 11, 4])
+    caches = [torch.randn(3, 4, 2, 8, generator=generator).bfloat16() for _ in range(2)]
+    wanted = [c.clone().view(12, 2, 8) for c in caches]
+    for cache, new in zip(wanted, (key, value), strict=True):
+        cache[slots[slots >= 0]] = new[slots >= 0]
+    given = caches if paged else [c.view(12, 2, 8) for c in caches]
+    assert ops.cache_update(key, value, *given, slots, strict=True) is None
+    assert all(torch.equal(c.view(12, 2, 8), w) for c, w in zip(caches, wanted, strict=True))
+
+
 def test_what_torch_does_instead_is_the_same():
     """f32 is taken by none of these kernels: torch computes it, with a reason, and strict=True raises."""
     x, w, grad = (torch.randn(3, 16, generator=generator) for _ in range(3))

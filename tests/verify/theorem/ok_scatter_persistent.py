@@ -1,0 +1,13 @@
+"""Tiles of rows in a persistent loop."""
+import tilewright as tw
+from tilewright import f32, i32
+
+T, S, N = tw.sizes("T S N")
+
+
+@tw.kernel(target="sm_90a", computes="cache[slot[t], n] = X[t, n]", threads=128)
+def scatter_persistent(X: tw.Tensor(f32, T, N), slot: tw.Tensor(i32, T, range=(-1, S), distinct=True), cache: tw.Tensor(f32, S, N)):
+    for bt, bn in tw.tiles(T, N, 16, 128):
+        place = tw.load(slot[bt * 16 : bt * 16 + 16], fill=-1)
+        x = tw.load(X[bt * 16 : bt * 16 + 16, bn * 128 : bn * 128 + 128], fill=0.0)
+        tw.store(cache[place, bn * 128 : bn * 128 + 128], x)
