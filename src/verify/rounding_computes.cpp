@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "ir/element_math.h"
+#include "ir/launches.h"
 #include "verify/rounding.h"
 
 namespace tw::verify {
@@ -234,6 +236,7 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
     const Trips trips;
     Numbers numbers;  // of all launches: parts of a number may lie in two buffers
     std::int64_t number = 0;
+    std::map<int, int> written_as;  // by whose indices an element's parts are known
     for (const ir::Launch& launch : program.launches) {
         ++number;
         const ir::Kernel& kernel = module.kernels[static_cast<std::size_t>(launch.kernel)];
@@ -241,11 +244,18 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         arithmetic.numbers = std::move(numbers);
         std::map<int, int> actual;  // tensor of the kernel -> of the program
         TensorBounds given;
+        std::set<int> seen;     // through a view
+        std::map<int, int> as;  // which one
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             const auto [kind, tensor] = kernel.parameters[i];
             if (kind != 't') continue;
-            actual[tensor] = launch.arguments[i];
-            if (const auto it = holds.find(launch.arguments[i]); it != holds.end()) given[tensor] = it->second;
+            actual[tensor] = ir::memory_of(program, launch.arguments[i]);
+            if (ir::view_of(program, launch.arguments[i])) seen.insert(actual[tensor]);
+            as[actual[tensor]] = launch.arguments[i];
+            const auto it = holds.find(actual[tensor]);
+            if (it == holds.end()) continue;
+            given[tensor] = it->second;
+            if (written_as[actual[tensor]] != launch.arguments[i]) given[tensor] = {it->second.bound, it->second.exact, {}, {}};
         }
         TensorBounds after;
         for (const ir::Equation& e : kernel.computes.equations) {
@@ -253,7 +263,12 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
             auto [it, fresh] = after.try_emplace(actual[e.output], b);
             if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
         }
-        for (auto& [tensor, held] : after) holds[tensor] = std::move(held);
+        for (auto& [tensor, held] : after) {  // through a view, a part of it may be written
+            const auto before = seen.count(tensor) ? holds.find(tensor) : holds.end();
+            if (before != holds.end()) held = {either(before->second.bound, held.bound), wider(before->second.exact, held.exact), {}, {}};
+            holds[tensor] = std::move(held);
+            written_as[tensor] = as[tensor];
+        }
         numbers = std::move(arithmetic.numbers);
     }
     RoundingArithmetic stated(states_f64(program.computes, program.tensors));

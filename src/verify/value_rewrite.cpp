@@ -397,9 +397,24 @@ Value Values::with_elements(Value v, const std::function<std::optional<Value>(in
     });
 }
 
+Value Values::with_extremes(Value v) {
+    std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
+        const ValueNode& n = node(x);
+        if (n.kind != Kind::function || n.name != "select" || n.args.size() != 3) return std::nullopt;
+        const ValueNode& c = node(n.args[0]);
+        if (c.kind != Kind::function || c.args.size() != 2) return std::nullopt;
+        const bool above = c.name == "gt" || c.name == "ge", below = c.name == "lt" || c.name == "le";
+        const bool straight = c.args[0] == n.args[1] && c.args[1] == n.args[2], turned = c.args[0] == n.args[2] && c.args[1] == n.args[1];
+        if ((!above && !below) || (!straight && !turned) || may_be_infinite(x)) return std::nullopt;
+        const std::string op = above == straight ? "max" : "min";
+        const Value a = rewritten(n.args[1], change), b = rewritten(n.args[2], change);
+        return extreme(op, {a, b});
+    };
+    return rewritten(v, change);
+}
+
 // Folds of a constant, small number of elements as the sum or extreme value of those; the whole value as it was where that makes it long.
-Value Values::written_out(Value v) {
-    constexpr std::int64_t longest = 32, most = 128;
+Value Values::written_out(Value v, std::int64_t longest, std::int64_t most) {
     std::int64_t written = 0;
     std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
         const ValueNode& n = node(x);
