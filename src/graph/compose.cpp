@@ -56,6 +56,7 @@ std::string NodeText::truth(std::size_t operand, const Indices& index) const {
 Indices NodeText::broadcast(std::size_t operand, const Indices& index) const {
     if (n.in[operand].node < 0) return {};
     const Shape& s = shape(operand);
+    if (s.size() > index.size()) return Indices(s.size(), "0");  // of another family's operator
     Indices found(index.end() - static_cast<std::ptrdiff_t>(std::min(s.size(), index.size())), index.end());
     for (std::size_t d = 0; d < s.size(); ++d)
         if (s[d] == 1) found[d] = "0";

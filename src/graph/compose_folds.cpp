@@ -32,6 +32,13 @@ Line line_of(const Shape& s, const std::vector<bool>& folded, bool kept, const c
 
 }  // namespace
 
+// log(sum(exp(x))), as it is computed: below the largest. `x` is a function of the letter that its folded indices have.
+std::string NodeText::log_of_sum(const std::function<Folded(const char*)>& x) {
+    const Folded each = x("r"), other = x("q");
+    const std::string top = fold("max", other.over, other.value);
+    return fmt::format("({} + log({}))", top, fold("sum", each.over, fmt::format("exp({} - {})", each.value, top)));
+}
+
 std::optional<std::string> NodeText::folds() {
     if (n.in.empty()) return std::nullopt;
     static const std::map<std::string, std::string> plain = {
@@ -47,7 +54,11 @@ std::optional<std::string> NodeText::folds() {
         line[a] = s[a] == 1 ? "0" : "r";
         const std::string all = fold("sum", {{"r", s[a]}}, fmt::format("exp({})", real(0, line)));
         if (op == "softmax") return fmt::format("exp({}) / {}", x, all);
-        if (op == "log_softmax") return fmt::format("{} - log({})", x, all);
+        if (op == "log_softmax")
+            return fmt::format("{} - {}", x, log_of_sum([&](const char* name) {
+                                   line[a] = s[a] == 1 ? "0" : name;
+                                   return Folded{{{name, s[a]}}, real(0, line)};
+                               }));
         const bool exclusive = flag("exclusive");
         const std::string range = flag("reverse") ? fmt::format("{}{}:{}", here, exclusive ? " + 1" : "", s[a])
                                                   : fmt::format("0:{}{}", here, exclusive ? "" : " + 1");
@@ -68,7 +79,11 @@ std::optional<std::string> NodeText::folds() {
     const std::string x = real(0, line.index);
     if (op == "mean") return line.count == 1 ? x : fmt::format("{} / {}", fold("sum", line.over, x), literal(line.count));
     if (f != plain.end()) return fold(f->second, line.over, x);
-    if (op == "logsumexp") return fmt::format("log({})", fold("sum", line.over, fmt::format("exp({})", x)));
+    if (op == "logsumexp")
+        return log_of_sum([&](const char* name) {
+            const Line other = line_of(s, axes("dims"), flag("keepdim"), name);
+            return Folded{other.over, real(0, other.index)};
+        });
     if (op == "norm") {
         if (number("p", 2) == 1) return fold("sum", line.over, fmt::format("abs({})", x));
         return fmt::format("sqrt({})", fold("sum", line.over, fmt::format("({0} * {0})", x)));
@@ -164,10 +179,12 @@ std::optional<std::string> NodeText::losses() {
         s = {shape(0)[0]};
         indices();
         const std::string chosen = real(0, {at[0], raw(1, {at[0]})});
-        each = flag("log_probabilities")
-                   ? fmt::format("-{}", chosen)
-                   : fmt::format("(log({}) - {})",
-                                 fold("sum", {{"c", classes}}, fmt::format("exp({})", real(0, {at[0], classes == 1 ? "0" : "c"}))), chosen);
+        each = flag("log_probabilities") ? fmt::format("-{}", chosen)
+                                         : fmt::format("({} - {})", log_of_sum([&](const char* name) {
+                                                           const std::string c = std::string("c") + name;
+                                                           return Folded{{{c, classes}}, real(0, {at[0], classes == 1 ? "0" : c})};
+                                                       }),
+                                                       chosen);
         if (n.in[1].node >= 0) out.range[n.in[1].node] = classes;
     } else {
         const std::string x = real(0, broadcast(0, at)), y = real(1, broadcast(1, at)), d = fmt::format("abs({} - {})", x, y);

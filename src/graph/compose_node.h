@@ -40,6 +40,11 @@ struct NodeText {
 
     std::string let(const std::string& name, const Shape& extents, const std::string& value);
     static std::string fold(const std::string& fn, const std::vector<std::pair<std::string, std::int64_t>>& over, const std::string& body);
+    struct Folded {
+        std::vector<std::pair<std::string, std::int64_t>> over;
+        std::string value;
+    };
+    static std::string log_of_sum(const std::function<Folded(const char*)>& x);
     static std::string literal(double v);
     Indices own() const;
     std::string raw(std::size_t operand, const Indices& index) const;

@@ -118,6 +118,10 @@ private:
     void try_stage(int memory);
     Obligation judge(const ir::Equation& e);
     bool same(Value a, Value b);
+    Value opened(Value v);
+    bool same_by_cases(Value a, Value b, int depth, int& cases);
+    std::optional<Condition> open_case(Value v);
+    bool same_folds(Value a, Value b);
     bool same_as_written(Value a, Value b);
 
     const ir::Module& module_;
@@ -333,11 +337,11 @@ Value FlatComposition::held_after(int memory, std::size_t writes, const MemoryPa
         return values_.unknown("a part of `" + program_.tensors[at(memory)].name + "` is read before a launch writes it");
     }
     const Written w = written_.at(memory)[writes - 1];
-    if (w.part.same_as(seen)) return values_.simplified(values_.replace(w.value, with(w.variables, index)));
+    if (w.part.same_as(seen)) return values_.simplified(opened(values_.replace(w.value, with(w.variables, index))));
     const MemoryPart own = part(memory);
     const auto digits = digits_in(w.part, number, own.strides, count_of(own), ints_, prover_);
     if (!digits) return values_.unknown("`" + program_.tensors[at(memory)].name + "` is written through a view that is not followed");
-    const auto value = [&] { return values_.simplified(values_.replace(w.value, with(w.variables, digits->index))); };
+    const auto value = [&] { return values_.simplified(opened(values_.replace(w.value, with(w.variables, digits->index)))); };
     if (digits->inside.is_yes() || prover_.holds(digits->inside)) return value();
     if (prover_.holds(negated(digits->inside))) return held_after(memory, writes - 1, seen, index, number);
     prover_.push();
@@ -437,10 +441,113 @@ Obligation FlatComposition::judge(const ir::Equation& e) {
     return o;
 }
 
+// Equal in every case that masks and the ends of folds tell apart.
 bool FlatComposition::same(Value a, Value b) {
     if (a == b || same_as_written(a, b)) return true;
-    a = values_.simplified(values_.with_extremes(a));
-    b = values_.simplified(values_.with_extremes(b));
+    const auto plain = [&](Value v) { return values_.simplified(values_.with_digits_apart(values_.with_extremes(v))); };
+    int cases = 256;
+    return same_by_cases(plain(a), plain(b), 24, cases);
+}
+
+bool FlatComposition::same_by_cases(Value a, Value b, int depth, int& cases) {
+    if (same_folds(a, b)) return true;
+    if (depth == 0 || --cases <= 0) return false;
+    auto c = open_case(a);
+    if (!c) c = open_case(b);
+    if (!c) return false;
+    const auto both_under = [&](const Condition& fact, const std::map<Atom, Poly>& known) {
+        prover_.push();
+        prover_.assume(fact);
+        const auto now = [&](Value v) { return values_.simplified(known.empty() ? v : opened(values_.replace(v, known))); };
+        const bool fine = prover_.contradictory() || same_by_cases(now(a), now(b), depth - 1, cases);
+        prover_.pop();
+        return fine;
+    };
+    std::vector<Atom> atoms;
+    ints_.collect(*c, atoms);
+    for (const Atom q : atoms) {  // a quotient of an index: the index by its remainders
+        const AtomInfo info = ints_.info(q);
+        const auto by = info.kind == AtomInfo::Kind::quotient ? info.args[1].constant() : std::nullopt;
+        if (!by || *by < 2 || *by > 8) continue;
+        for (const auto& [m, k] : info.args[0].terms) {
+            if (m.size() != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::symbol || !ints_.info(m[0]).lower || !ints_.info(m[0]).upper)
+                continue;
+            const std::int64_t low = *ints_.info(m[0]).lower, high = *ints_.info(m[0]).upper;
+            for (std::int64_t rest = 0; rest < *by; ++rest) {
+                const std::int64_t first = -ir::floor_div(rest - low, *by), last = ir::floor_div(high - rest, *by);
+                if (first > last) continue;
+                const Poly index = Poly(*by) * Poly::of(ints_.fresh("x", first, last)) + Poly(rest);
+                if (!both_under(equals(Poly::of(m[0]), index), {{m[0], index}})) return false;
+            }
+            return true;
+        }
+    }
+    for (const Condition& one : {*c, negated(*c)}) {
+        std::map<Atom, Poly> known;  // what the case leaves one value of
+        prover_.push();
+        prover_.assume(one);
+        for (const Atom x : atoms) {
+            const auto low = prover_.least(Poly::of(x)), high = prover_.least(Poly(-1) * Poly::of(x));
+            if (ints_.info(x).kind == AtomInfo::Kind::symbol && low && high && *low == -*high) known[x] = Poly(*low);
+        }
+        prover_.pop();
+        if (!both_under(one, known)) return false;
+    }
+    return true;
+}
+
+// The same value, with quotients of the indices of folds settled where the folds' ends do.
+Value FlatComposition::opened(Value v) {
+    return values_.with_elements(v, [](int, const std::vector<Poly>&) -> std::optional<Value> { return std::nullopt; });
+}
+
+// A condition that the value hangs on, that no fold around it binds, and that the facts do not settle.
+std::optional<Condition> FlatComposition::open_case(Value v) {
+    std::set<Atom> bound;
+    const auto is_open = [&](const Condition& c) {
+        std::vector<Atom> atoms;
+        ints_.collect(c, atoms);
+        return std::none_of(atoms.begin(), atoms.end(), [&](Atom a) { return bound.count(a) > 0; }) && !prover_.holds(c) &&
+               !prover_.holds(negated(c));
+    };
+    std::function<std::optional<Condition>(const Condition&)> in_condition = [&](const Condition& c) -> std::optional<Condition> {
+        if (c.parts.empty()) return is_open(c) ? std::optional(c) : std::nullopt;
+        for (const Condition& p : c.parts) {
+            if (auto found = in_condition(p)) return found;
+        }
+        return std::nullopt;
+    };
+    const auto in_end = [&](const Poly& p) -> std::optional<Condition> {
+        std::vector<Atom> atoms;
+        ints_.collect(p, atoms);
+        for (const Atom a : atoms) {
+            const AtomInfo& info = ints_.info(a);
+            if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;
+            const Condition c = at_least(info.args[0], info.args[1]);
+            if (is_open(c)) return c;
+        }
+        return std::nullopt;
+    };
+    std::function<std::optional<Condition>(Value)> look = [&](Value x) -> std::optional<Condition> {
+        const ValueNode& n = values_.node(x);
+        if (n.kind == ValueNode::Kind::where) {
+            if (auto found = in_condition(n.condition)) return found;
+        }
+        if (n.kind == ValueNode::Kind::reduce) {
+            for (const Poly& end : {n.lo, n.hi}) {
+                if (auto found = in_end(end)) return found;
+            }
+            bound.insert(n.variable);
+        }
+        for (const Value a : n.args) {
+            if (auto found = look(a)) return found;
+        }
+        return std::nullopt;
+    };
+    return look(v);
+}
+
+bool FlatComposition::same_folds(Value a, Value b) {
     if (a == b || same_as_written(a, b)) return true;
     for (const std::int64_t longest : {3, 7, 11, 32}) {
         const Value x = values_.simplified(values_.written_out(a, longest, 512)),

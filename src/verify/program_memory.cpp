@@ -1,7 +1,7 @@
 #include "verify/program_memory.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 
 namespace tw::verify {
 
@@ -39,22 +39,17 @@ Poly quotient_of(const Poly& number, std::int64_t divisor, Integers& ints, Prove
 
 }  // namespace
 
-// Dimensions of the part lie inside dimensions of the tensor (several of one may follow one another: a super dimension from one step to
-// another), so that each has its own digit of the number, from the tensor's steps.
-std::optional<Digits> digits_in(const MemoryPart& part, const Poly& number, const std::vector<std::int64_t>& steps, std::int64_t count,
-                                Integers& ints, Prover& prover) {
+namespace {
+
+// Each dimension of the part has its own digits of the number, in cells of `cell_of` its stride.
+std::optional<Digits> digits_by(const MemoryPart& part, const Poly& number, const std::function<std::int64_t(std::int64_t)>& cell_of,
+                                std::int64_t count, Integers& ints, Prover& prover) {
     std::vector<std::size_t> order;
     for (std::size_t d = 0; d < part.dims.size(); ++d) {
         if (part.dims[d] > 1) order.push_back(d);
         if (part.dims[d] > 1 && part.strides[d] < 1) return std::nullopt;
     }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return part.strides[a] > part.strides[b]; });
-    const auto cell_of = [&](std::int64_t stride) {  // the largest step that divides it
-        std::int64_t best = 1;
-        for (const std::int64_t s : steps)
-            if (s > best && stride % s == 0) best = s;
-        return best;
-    };
     Digits digits;
     digits.index.assign(part.dims.size(), Poly(0));
     std::int64_t above = count;
@@ -90,6 +85,22 @@ std::optional<Digits> digits_in(const MemoryPart& part, const Poly& number, cons
         digits.inside = both(digits.inside, equals(left, Poly(part.offset % above)));
     }
     return digits;
+}
+
+}  // namespace
+
+// Cells are the tensor's own steps where the part's dimensions lie inside the tensor's; else the part's strides.
+std::optional<Digits> digits_in(const MemoryPart& part, const Poly& number, const std::vector<std::int64_t>& steps, std::int64_t count,
+                                Integers& ints, Prover& prover) {
+    const auto step_of = [&](std::int64_t stride) {  // the largest step that divides it
+        std::int64_t best = 1;
+        for (const std::int64_t s : steps)
+            if (s > best && stride % s == 0) best = s;
+        return best;
+    };
+    if (auto digits = digits_by(part, number, step_of, count, ints, prover)) return digits;
+    return digits_by(
+        part, number, [](std::int64_t stride) { return stride; }, count, ints, prover);
 }
 
 }  // namespace tw::verify

@@ -230,6 +230,46 @@ Obligation precision_obligation(const ir::Tensor& output, const ir::Loc& loc, co
     return o;
 }
 
+namespace {
+
+bool same_term(const Term& a, const Term& b) {
+    if (a == b) return true;
+    if (a->kind != b->kind || a->name != b->name || a->id != b->id || a->number != b->number || a->dtype != b->dtype ||
+        a->args.size() != b->args.size() || a->indices.size() != b->indices.size())
+        return false;
+    for (std::size_t i = 0; i < a->indices.size(); ++i) {
+        if (!ir::same(a->indices[i], b->indices[i])) return false;
+    }
+    return std::equal(a->args.begin(), a->args.end(), b->args.begin(), same_term);
+}
+
+// A choice of the larger or the smaller of two values is their maximum or minimum: it is made by the values that it chooses from, so that
+// where rounding decides it otherwise, the two are as near to each other as that.
+Term with_extremes(const Term& t) {
+    if (t->args.empty()) return t;
+    ir::TermNode n = *t;
+    bool changed = false;
+    for (Term& a : n.args) {
+        const Term inner = with_extremes(a);
+        changed |= inner != a;
+        a = inner;
+    }
+    if (n.kind == TermKind::apply && n.name == "select" && n.args[0]->kind == TermKind::apply && n.args[0]->args.size() == 2) {
+        const ir::TermNode& c = *n.args[0];
+        const bool above = c.name == "gt" || c.name == "ge", below = c.name == "lt" || c.name == "le";
+        const bool straight = same_term(c.args[0], n.args[1]) && same_term(c.args[1], n.args[2]);
+        const bool turned = same_term(c.args[0], n.args[2]) && same_term(c.args[1], n.args[1]);
+        if ((above || below) && (straight || turned)) {
+            n.name = above == straight ? "max" : "min";
+            n.args.erase(n.args.begin());
+            changed = true;
+        }
+    }
+    return changed ? std::make_shared<const ir::TermNode>(std::move(n)) : t;
+}
+
+}  // namespace
+
 std::vector<Obligation> check_program_rounding(const ir::Module& module, const ir::Program& program) {
     std::vector<Obligation> result;
     TensorBounds holds;
@@ -259,7 +299,9 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         }
         TensorBounds after;
         for (const ir::Equation& e : kernel.computes.equations) {
-            const Held b = stated_rounding(arithmetic, e, kernel.tensors, given, number);
+            ir::Equation stated = e;
+            stated.value = with_extremes(e.value);
+            const Held b = stated_rounding(arithmetic, stated, kernel.tensors, given, number);
             auto [it, fresh] = after.try_emplace(actual[e.output], b);
             if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
         }

@@ -147,6 +147,9 @@ public:
     // Every element of a tensor for which `meaning` has a value, replaced by it.
     Value with_elements(Value v, const std::function<std::optional<Value>(int tensor, const std::vector<Poly>& index)>& meaning);
 
+    // Folds through an index of which the body knows the quotient by a number as a fold of folds: one through the quotient, one through the
+    // remainder.
+    Value with_digits_apart(Value v);
     // Choices of the larger or the smaller of two numbers as their maximum or minimum.
     Value with_extremes(Value v);
 

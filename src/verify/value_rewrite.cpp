@@ -397,6 +397,28 @@ Value Values::with_elements(Value v, const std::function<std::optional<Value>(in
     });
 }
 
+Value Values::with_digits_apart(Value v) {
+    std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
+        const ValueNode n = node(x);
+        const auto lo = n.lo.constant(), hi = n.hi.constant();
+        if (n.kind != Kind::reduce || !lo || !hi || (n.name != "sum" && n.name != "max" && n.name != "min")) return std::nullopt;
+        std::int64_t by = 0;  // the smallest number that divides the variable
+        for (const Atom a : node(n.args[0]).atoms) {
+            const AtomInfo& info = ints_.info(a);
+            if (info.kind != AtomInfo::Kind::quotient || !info.args[0].linear_in(n.variable).value_or(0)) continue;
+            const auto d = info.args[1].constant();
+            const std::int64_t step = *info.args[0].linear_in(n.variable);
+            if (!d || *d < 2 || step < 1 || *d % step != 0 || *d == step) continue;
+            if (const std::int64_t each = *d / step; *lo % each == 0 && *hi % each == 0 && (by == 0 || each < by)) by = each;
+        }
+        if (by == 0 || *hi - *lo <= by) return std::nullopt;
+        const Atom high = ints_.fresh("i", *lo / by, *hi / by - 1), low = ints_.fresh("i", 0, by - 1);
+        const Value body = rewritten(replace(n.args[0], {{n.variable, Poly(by) * Poly::of(high) + Poly::of(low)}}), change);
+        return reduce(n.name, high, Poly(*lo / by), Poly(*hi / by), reduce(n.name, low, Poly(0), Poly(by), body));
+    };
+    return rewritten(v, change);
+}
+
 Value Values::with_extremes(Value v) {
     std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
         const ValueNode& n = node(x);
@@ -514,7 +536,9 @@ Value Values::rewritten(Value v, const std::function<std::optional<Value>(Value)
             return where(n.condition, then, otherwise);
         }
         case Kind::reduce: {
-            const Atom y = ints_.fresh("i");
+            const auto low = n.lo.constant(), end = n.hi.constant();
+            const bool bounded = low && end && *low < *end;  // quotients of it may then be settled where they are made
+            const Atom y = bounded ? ints_.fresh("i", *low, *end - 1) : ints_.fresh("i");
             prover_.push();
             prover_.assume(at_least(Poly::of(y), n.lo));
             prover_.assume(less(Poly::of(y), n.hi));
