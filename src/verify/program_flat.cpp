@@ -360,12 +360,14 @@ Value FlatComposition::held_after(int memory, std::size_t writes, const MemoryPa
 Value FlatComposition::meant(int tensor, const std::vector<Poly>& index) {
     const MemoryPart own = part(tensor);
     const auto it = stages_.find(tensor);
-    if (it == stages_.end()) return values_.element(tensor, {own.number(index)});
-    // Outside of the buffer the let has values of its own.
+    // Outside of the tensor a number in memory is that of another element; outside of a buffer its let has values of its own.
     Condition inside;
     for (std::size_t d = 0; d < index.size(); ++d)
         inside = both(inside, both(at_least(index[d], Poly(0)), less(index[d], Poly(own.dims[d]))));
-    if (it->second.shown && prover_.holds(inside)) return values_.element(tensor, {own.number(index)});
+    const bool within = prover_.holds(inside);
+    if (it == stages_.end() && !within)
+        return values_.unknown("`computes` may speak of an element outside of `" + program_.tensors[at(tensor)].name + "`");
+    if (it == stages_.end() || (it->second.shown && within)) return values_.element(tensor, {own.number(index)});
     const Value v = expanded(it->second);
     return values_.simplified(values_.replace(v, with(it->second.variables, index)));
 }
