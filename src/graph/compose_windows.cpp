@@ -23,12 +23,12 @@ std::string moved(const std::string& i, std::int64_t by) {
 // it meets none. Few taps are written one by one.
 std::string NodeText::met(const Shape& window,
                           const std::function<std::optional<std::pair<std::string, std::string>>(const Indices& taps)>& term,
-                          const std::string& fn, double otherwise) const {
+                          const std::string& fn, double otherwise, std::int64_t most) const {
     const auto masked = [&](const std::pair<std::string, std::string>& t) {
         return t.second.empty() ? t.first : fmt::format("where({}, {}, {})", t.second, t.first, literal(otherwise));
     };
     const std::int64_t taps = count_of(window);
-    if (taps > kMostTaps) {
+    if (taps > most) {
         Indices names;
         std::vector<std::pair<std::string, std::int64_t>> over;
         for (std::size_t d = 0; d < window.size(); ++d) {
@@ -98,7 +98,7 @@ std::string NodeText::convolution() {
         return std::pair{fmt::format("{} * {}", operand(real(0, x)), operand(real(1, w))),
                          fmt::format("{}", fmt::join(conditions, " and "))};
     };
-    std::string y = fold("sum", {{"c", channels}}, met(window, term, "sum", 0));
+    std::string y = fold("sum", {{"c", channels}}, met(window, term, "sum", 0, transposed ? 1 : kMostTaps));
     if (has(2)) y = fmt::format("{} + {}", y, real(2, {i[1]}));
     return y;
 }
@@ -126,8 +126,8 @@ std::string NodeText::pooled() {
         }
         return std::pair{real(0, x), fmt::format("{}", fmt::join(conditions, " and "))};
     };
-    if (largest) return met(window, term, "max", -INFINITY);
-    const std::string total = met(window, term, "sum", 0);
+    if (largest) return met(window, term, "max", -INFINITY, kMostTaps);
+    const std::string total = met(window, term, "sum", 0, kMostTaps);
     return count_of(window) == 1 ? total : fmt::format("({}) / {}", total, literal(static_cast<double>(count_of(window))));
 }
 

@@ -345,8 +345,17 @@ private:
 std::vector<Obligation> check_program(const ir::Module& module, const ir::Program& program) {
     const std::uint64_t overflows = coefficient_overflows();
     std::vector<Obligation> obligations;
-    if (is_flat(program)) obligations = check_flat_program(module, program);
-    else obligations = Composition(module, program).run();
+    const auto open = [&] {
+        return std::any_of(obligations.begin(), obligations.end(), [](const Obligation& o) { return o.status != Status::proved; });
+    };
+    if (program.views.empty()) obligations = Composition(module, program).run();
+    // Of constant sizes: by numbers in memory. A proof is a proof; what is left open is told as the one way or the other has it.
+    if (is_flat(program) && (!program.views.empty() || open())) {
+        std::vector<Obligation> flat = check_flat_program(module, program);
+        const bool proved = std::all_of(flat.begin(), flat.end(), [](const Obligation& o) { return o.status == Status::proved; });
+        if (proved || !program.views.empty() || !program.stages.empty()) obligations = std::move(flat);
+    }
+    if (obligations.empty() && !program.views.empty()) obligations = Composition(module, program).run();
     distrust_after_overflow(obligations, overflows);
     return obligations;
 }

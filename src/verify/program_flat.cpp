@@ -108,7 +108,7 @@ private:
     std::string obstacle_of(const ir::Launch& launch, const std::vector<Poly>& sizes);
     std::string obstacle_in(const ir::Equation& e, const ir::Kernel& kernel, const ir::Launch& launch,
                             const std::vector<int>& actual) const;
-    std::optional<MemoryPart> written_by(const ir::Equation& e, const ir::Tensor& formal, int argument, const std::vector<Poly>& sizes);
+    std::optional<MemoryPart> written_by(const ir::Equation& e, int argument, const std::vector<Poly>& sizes);
     bool unwritten(int memory) const { return memory >= program_.parameter_count && !written_.count(memory); }
     Value held(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
     Value held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index, const Poly& number);
@@ -120,6 +120,7 @@ private:
     bool same(Value a, Value b);
     Value opened(Value v);
     bool same_by_cases(Value a, Value b, int depth, int& cases);
+    std::optional<std::pair<Atom, std::int64_t>> divided_index(Value a, Value b);
     std::optional<Condition> open_case(Value v);
     bool same_folds(Value a, Value b);
     bool same_as_written(Value a, Value b);
@@ -232,14 +233,12 @@ std::string FlatComposition::obstacle_in(const ir::Equation& e, const ir::Kernel
 }
 
 // The part of memory of which the equation speaks.
-std::optional<MemoryPart> FlatComposition::written_by(const ir::Equation& e, const ir::Tensor& formal, int argument,
-                                                      const std::vector<Poly>& sizes) {
+std::optional<MemoryPart> FlatComposition::written_by(const ir::Equation& e, int argument, const std::vector<Poly>& sizes) {
     MemoryPart whole = part(argument), out = whole;
     for (std::size_t d = 0; d < whole.dims.size(); ++d) {
         const auto extent = ints_.from(e.output_extents[d], leaf(sizes)).constant(),
                    first = ints_.from(ir::start_of(e, d), leaf(sizes)).constant();
         if (!extent || !first || *first < 0 || *extent < 1 || *first + *extent > whole.dims[d]) return std::nullopt;
-        if (formal.zero_initialised && *extent != whole.dims[d]) return std::nullopt;  // the rest is zero
         out.dims[d] = *extent;
         if (whole.dims[d] > 1) out.offset += *first * whole.strides[d];
     }
@@ -277,10 +276,16 @@ void FlatComposition::follow(const ir::Launch& launch) {
     used_.insert("premise: " + kernel.name + " is proved");
     std::vector<std::pair<int, Written>> after;
     std::set<int> said;
+    for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {  // the launcher's part
+        if (!kernel.tensors[t].zero_initialised) continue;
+        Written zeros{part(actual[t]), {}, values_.number(0)};
+        zeros.variables = indices(zeros.part.dims);
+        after.emplace_back(memories[t], std::move(zeros));
+    }
     for (const ir::Equation& e : kernel.computes.equations) {
         std::string obstacle = general.empty() ? obstacle_in(e, kernel, launch, actual) : general;
         const ir::Tensor& formal = kernel.tensors[at(e.output)];
-        auto target = general.empty() ? written_by(e, formal, actual[at(e.output)], sizes) : std::nullopt;
+        auto target = general.empty() ? written_by(e, actual[at(e.output)], sizes) : std::nullopt;
         if (general.empty() && !target) obstacle = kernel.name + " writes a part of `" + formal.name + "` that is not followed";
         Written w{target ? *target : part(memories[at(e.output)]), {}, -1};
         w.variables = indices(w.part.dims);
@@ -447,16 +452,13 @@ Obligation FlatComposition::judge(const ir::Equation& e) {
 bool FlatComposition::same(Value a, Value b) {
     if (a == b || same_as_written(a, b)) return true;
     const auto plain = [&](Value v) { return values_.simplified(values_.with_digits_apart(values_.with_extremes(v))); };
-    int cases = 256;
+    int cases = 4096;
     return same_by_cases(plain(a), plain(b), 24, cases);
 }
 
 bool FlatComposition::same_by_cases(Value a, Value b, int depth, int& cases) {
     if (same_folds(a, b)) return true;
     if (depth == 0 || --cases <= 0) return false;
-    auto c = open_case(a);
-    if (!c) c = open_case(b);
-    if (!c) return false;
     const auto both_under = [&](const Condition& fact, const std::map<Atom, Poly>& known) {
         prover_.push();
         prover_.assume(fact);
@@ -465,25 +467,22 @@ bool FlatComposition::same_by_cases(Value a, Value b, int depth, int& cases) {
         prover_.pop();
         return fine;
     };
+    if (const auto divided = divided_index(a, b)) {
+        const auto [x, by] = *divided;
+        const std::int64_t low = *ints_.info(x).lower, high = *ints_.info(x).upper;
+        for (std::int64_t rest = 0; rest < by; ++rest) {
+            const std::int64_t first = -ir::floor_div(rest - low, by), last = ir::floor_div(high - rest, by);
+            if (first > last) continue;
+            const Poly index = Poly(by) * Poly::of(ints_.fresh("x", first, last)) + Poly(rest);
+            if (!both_under(equals(Poly::of(x), index), {{x, index}})) return false;
+        }
+        return true;
+    }
+    auto c = open_case(a);
+    if (!c) c = open_case(b);
+    if (!c) return false;
     std::vector<Atom> atoms;
     ints_.collect(*c, atoms);
-    for (const Atom q : atoms) {  // a quotient of an index: the index by its remainders
-        const AtomInfo info = ints_.info(q);
-        const auto by = info.kind == AtomInfo::Kind::quotient ? info.args[1].constant() : std::nullopt;
-        if (!by || *by < 2 || *by > 8) continue;
-        for (const auto& [m, k] : info.args[0].terms) {
-            if (m.size() != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::symbol || !ints_.info(m[0]).lower || !ints_.info(m[0]).upper)
-                continue;
-            const std::int64_t low = *ints_.info(m[0]).lower, high = *ints_.info(m[0]).upper;
-            for (std::int64_t rest = 0; rest < *by; ++rest) {
-                const std::int64_t first = -ir::floor_div(rest - low, *by), last = ir::floor_div(high - rest, *by);
-                if (first > last) continue;
-                const Poly index = Poly(*by) * Poly::of(ints_.fresh("x", first, last)) + Poly(rest);
-                if (!both_under(equals(Poly::of(m[0]), index), {{m[0], index}})) return false;
-            }
-            return true;
-        }
-    }
     for (const Condition& one : {*c, negated(*c)}) {
         std::map<Atom, Poly> known;  // what the case leaves one value of
         prover_.push();
@@ -501,6 +500,36 @@ bool FlatComposition::same_by_cases(Value a, Value b, int depth, int& cases) {
 // The same value, with quotients of the indices of folds settled where the folds' ends do.
 Value FlatComposition::opened(Value v) {
     return values_.with_elements(v, [](int, const std::vector<Poly>&) -> std::optional<Value> { return std::nullopt; });
+}
+
+// An index of which masks or the ends of folds know the quotient by a small number: it is told apart by its remainders.
+std::optional<std::pair<Atom, std::int64_t>> FlatComposition::divided_index(Value a, Value b) {
+    std::set<Value> seen;
+    std::optional<std::pair<Atom, std::int64_t>> found;
+    const auto among = [&](const std::vector<Atom>& atoms) {
+        for (const Atom q : atoms) {
+            const AtomInfo& info = ints_.info(q);
+            const auto by = info.kind == AtomInfo::Kind::quotient ? info.args[1].constant() : std::nullopt;
+            if (!by || *by < 2 || *by > 8) continue;
+            for (const auto& [m, k] : info.args[0].terms) {
+                if (m.size() != 1 || k % *by == 0) continue;
+                const AtomInfo& x = ints_.info(m[0]);
+                if (x.kind == AtomInfo::Kind::symbol && x.fresh && x.lower && x.upper) found = {m[0], *by};
+            }
+        }
+    };
+    std::function<void(Value)> look = [&](Value v) {
+        if (found || !seen.insert(v).second) return;
+        const ValueNode& n = values_.node(v);
+        std::vector<Atom> atoms;
+        if (n.kind == ValueNode::Kind::where) ints_.collect(n.condition, atoms);
+        if (n.kind == ValueNode::Kind::reduce) ints_.collect(n.lo, atoms), ints_.collect(n.hi, atoms);
+        among(atoms);
+        for (const Value part : n.args) look(part);
+    };
+    look(a);
+    look(b);
+    return found;
 }
 
 // A condition that the value hangs on, that no fold around it binds, and that the facts do not settle.
@@ -581,7 +610,6 @@ bool FlatComposition::same_as_written(Value a, Value b) {
 }  // namespace
 
 bool is_flat(const ir::Program& program) {
-    if (program.views.empty() && program.stages.empty()) return false;
     for (std::size_t t = 0; t < program.tensors.size(); ++t) {
         const auto part = part_of(program.tensors[t], 0);
         if (!part || (!ir::view_of(program, static_cast<int>(t)) && !has_contiguous_rows(*part))) return false;

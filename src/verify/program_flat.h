@@ -8,7 +8,7 @@
 
 namespace tw::verify {
 
-// Does the program have constant sizes alone, and views or stages to go by?
+// Does the program have constant sizes alone?
 bool is_flat(const ir::Program& program);
 std::vector<Obligation> check_flat_program(const ir::Module& module, const ir::Program& program);
 
