@@ -568,6 +568,13 @@ std::optional<Condition> FlatComposition::open_case(Value v) {
             for (const Poly& end : {n.lo, n.hi}) {
                 if (auto found = in_end(end)) return found;
             }
+            // A length that is one of a few: the shorter ones first.
+            const Poly length = n.hi - n.lo;
+            const auto least = length.constant() ? std::nullopt : prover_.least(length), most = prover_.least(Poly(-1) * length);
+            if (least && most && -*most - *least <= 12) {
+                const Condition longer = at_least(length, Poly(*least + 1));
+                if (is_open(longer)) return longer;
+            }
             bound.insert(n.variable);
         }
         for (const Value a : n.args) {
@@ -580,7 +587,7 @@ std::optional<Condition> FlatComposition::open_case(Value v) {
 
 bool FlatComposition::same_folds(Value a, Value b) {
     if (a == b || same_as_written(a, b)) return true;
-    for (const std::int64_t longest : {3, 7, 11, 32}) {
+    for (const std::int64_t longest : {3, 5, 8, 12, 32}) {
         const Value x = values_.simplified(values_.written_out(a, longest, 512)),
                     y = values_.simplified(values_.written_out(b, longest, 512));
         if (x == y || same_as_written(x, y)) return true;
