@@ -94,10 +94,13 @@ json prove_program(const Options& o, const graph::Graph& g, const graph::Generat
         options.audit_seconds = 0;
         const auto result = diagnose::check_program(*module, module->programs[0], options);
         std::string why;
-        for (const auto& ob : result.obligations)
-            if (ob.status != verify::Status::proved && why.empty())
-                why = ob.kind + ": " + ob.text + (ob.reason.empty() ? "" : "\n" + ob.reason);
-        return json{{"verdict", result.proved() ? "proved" : "not_proved"}, {"milliseconds", result.milliseconds}, {"why", why}}.dump(
+        std::set<std::string> open;  // "precision" alone: the values are proved
+        for (const auto& ob : result.obligations) {
+            if (ob.status == verify::Status::proved) continue;
+            open.insert(ob.kind);
+            if (why.empty()) why = ob.kind + ": " + ob.text + (ob.reason.empty() ? "" : "\n" + ob.reason);
+        }
+        return json{{"verdict", result.proved() ? "proved" : "not_proved"}, {"milliseconds", result.milliseconds}, {"open", open}, {"why", why}}.dump(
             -1, ' ', false, json::error_handler_t::replace);
     };
     json verdict = {{"verdict", "not_proved"}};
