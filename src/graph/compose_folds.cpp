@@ -8,14 +8,14 @@ namespace tw::graph {
 namespace {
 
 // Indices of the input where `folded` runs through its own names and the others through the output's; and what those names run over.
-struct Line {
+struct FoldedLine {
     Indices index;
     std::vector<std::pair<std::string, std::int64_t>> over;
     double count = 1;
 };
 
-Line line_of(const Shape& s, const std::vector<bool>& folded, bool kept, const char* name = "r") {
-    Line line;
+FoldedLine line_of(const Shape& s, const std::vector<bool>& folded, bool kept, const char* name = "r") {
+    FoldedLine line;
     std::size_t at = 0;
     for (std::size_t d = 0; d < s.size(); ++d) {
         if (folded[d]) {
@@ -69,19 +69,19 @@ std::optional<std::string> NodeText::folds() {
             return fmt::format("{}(r in 0:{}, {})", op, count_of(s), real(0, reshaped(s, {count_of(s)}, {"r"})));
         std::vector<bool> folded(s.size(), false);
         folded[axis()] = true;
-        Line line = line_of(s, folded, flag("keepdim"));
+        FoldedLine line = line_of(s, folded, flag("keepdim"));
         if (s[axis()] == 1) return "0";
         return fmt::format("{}(r{} in 0:{}, {})", op, axis(), s[axis()], real(0, line.index));
     }
     const auto f = plain.find(op);
     if (f == plain.end() && op != "logsumexp" && op != "norm" && op != "var") return std::nullopt;
-    const Line line = line_of(s, axes("dims"), flag("keepdim"));
+    const FoldedLine line = line_of(s, axes("dims"), flag("keepdim"));
     const std::string x = real(0, line.index);
     if (op == "mean") return line.count == 1 ? x : fmt::format("{} / {}", fold("sum", line.over, x), literal(line.count));
     if (f != plain.end()) return fold(f->second, line.over, x);
     if (op == "logsumexp")
         return log_of_sum([&](const char* name) {
-            const Line other = line_of(s, axes("dims"), flag("keepdim"), name);
+            const FoldedLine other = line_of(s, axes("dims"), flag("keepdim"), name);
             return Folded{other.over, real(0, other.index)};
         });
     if (op == "norm") {

@@ -67,7 +67,7 @@ WRONG = {
     "another bias": ("linear_layer_norm", lambda t: re.sub(r"(let n_n0\[.*) \+ a_p1\[i1\]", r"\1 + a_p2[i1]", t)),
     "another axis": ("channel_softmax", lambda t: re.sub(r"sum\(r in 0:8, exp\(n_n0\[i0, r, i2, i3\]", "sum(r in 0:6, exp(n_n0[i0, i1, r, i3]", t)),
     "rows for columns": ("product_max_sum", lambda t: re.sub(r"(let n_n1\[.*) = n_n0\[.*", r"\1 = n_n0[(i0 * 24 + i1 * 2 + i2) % 16, (i0 * 24 + i1 * 2 + i2) // 16]", t)),
-    "a view of other rows": ("permuted", lambda t: re.sub(r"strides=\(1, 24\)", "strides=(24, 1)", t)),
+    "scale and shift through each other's view": ("group_norm_max", lambda t: t.replace("tw.view(a_p2,", "tw.view(a_pX,").replace("tw.view(a_p3,", "tw.view(a_p2,").replace("a_pX", "a_p3")),
     "a smaller window": ("conv_max_pool", lambda t: re.sub(r", n_n0\[i0, i1, i2 \* 2 \+ 1, i3 \* 2 \+ 1\]\)", ", n_n0[i0, i1, i2 * 2, i3 * 2])", t)),
     "no epsilon": ("instance_norm", lambda t: t.replace(" + 1e-05)", ")") if "let n_n1" in t else t),
     "a launch left out": ("two_layers", lambda t: "\n".join(line for line in t.split("\n") if not line.startswith("    k0_")) + "\n"),
