@@ -267,6 +267,8 @@ def table(entries: dict[Any, Any], **options: Any) -> Any:
     """Constants by key: t[BN, T], t.get(BN, 4)."""
 def buffer(dtype: Any, *dims: Any, **options: Any) -> Any:
     """Memory of a program that its launches share."""
+def view(tensor: Any, *dims: Any, strides: Any = ..., offset: int = ..., **options: Any) -> Any:
+    """A tensor of a program with other extents and strides: what a launch is given of it."""
 f64: Any
 f32: Any
 tf32: Any

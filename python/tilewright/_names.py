@@ -105,4 +105,5 @@ NAMES = {
     "record": ("*base: Any, **fields: Any", "Any", "Values by name: r = tw.record(rows=64, fold=plus), r.rows. Begins with the fields of other records."),
     "table": ("entries: dict[Any, Any]", "Any", "Constants by key: t[BN, T], t.get(BN, 4)."),
     "buffer": ("dtype: Any, *dims: Any", "Any", "Memory of a program that its launches share."),
+    "view": ("tensor: Any, *dims: Any, strides: Any = ..., offset: int = ...", "Any", "A tensor of a program with other extents and strides: what a launch is given of it."),
 }

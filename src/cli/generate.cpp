@@ -13,6 +13,7 @@
 #include "cli/process_pool.h"
 #include "diagnose/check.h"
 #include "graph/evaluate.h"
+#include "graph/program_text.h"
 #include "lower/lower.h"
 #include "runtime/verdicts.h"
 
@@ -80,6 +81,39 @@ json prove(const Options& o, const graph::Generated& made, const ir::Module& mod
     return verdicts;
 }
 
+// Is the program of all launches what the graph computes? Each kernel's own proof is not asked here.
+json prove_program(const Options& o, const graph::Graph& g, const graph::Generated& made) {
+    if (!made.program_problem.empty()) return {{"verdict", "not_proved"}, {"why", made.program_problem}};
+    const auto work = [&](std::size_t) -> std::string {
+        SourceMap sources;
+        DiagnosticSink sink;
+        const auto module = lower::compile_text(sources, g.name + ".py", made.source, {}, sink);
+        if (!module || module->programs.size() != 1) return json{{"why", "the program does not compile"}}.dump();
+        diagnose::CheckOptions options;
+        options.search = false;
+        options.audit_seconds = 0;
+        const auto result = diagnose::check_program(*module, module->programs[0], options);
+        std::string why;
+        std::set<std::string> open;  // "precision" alone: the values are proved
+        for (const auto& ob : result.obligations) {
+            if (ob.status == verify::Status::proved) continue;
+            open.insert(ob.kind);
+            if (why.empty()) why = ob.kind + ": " + ob.text + (ob.reason.empty() ? "" : "\n" + ob.reason);
+        }
+        return json{{"verdict", result.proved() ? "proved" : "not_proved"}, {"milliseconds", result.milliseconds}, {"open", open}, {"why", why}}.dump(
+            -1, ' ', false, json::error_handler_t::replace);
+    };
+    json verdict = {{"verdict", "not_proved"}};
+    run_pool(1, {1, o.seconds}, work, [&](std::size_t, const PoolResult& r) {
+        const json answer = json::parse(r.text, nullptr, false);
+        if (r.end == PoolResult::End::finished && answer.is_object()) verdict.update(answer);
+        else
+            verdict["why"] =
+                r.end == PoolResult::End::timeout ? fmt::format("given up after {} s", o.seconds) : "the prover ended: " + r.text;
+    });
+    return verdict;
+}
+
 json emulated(const Options& o, const graph::Graph& g, const graph::Generated& made) {
     const auto values = graph::random_values(g, o.seed);
     const auto expected = graph::evaluate(g, values);
@@ -111,7 +145,14 @@ Expected<Made, int> make(const Options& o, const graph::Graph& g) {
         }
         SourceMap sources;
         DiagnosticSink sink;
-        const auto module = lower::compile_text(sources, g.name + ".py", made->source, {}, sink);
+        auto module = lower::compile_text(sources, g.name + ".py", made->source, {}, sink);
+        if (!module && made->program_problem.empty()) {  // its text may be too long, or say what kernels cannot
+            made->program_problem = sink.diagnostics().empty() ? "the program does not compile" : sink.diagnostics()[0].message;
+            made->source = made->kernels_only;
+            sources = SourceMap();
+            sink = DiagnosticSink();
+            module = lower::compile_text(sources, g.name + ".py", made->source, {}, sink);
+        }
         if (!module) {
             // A template that asks for more than a block has: the plain one is tried in its place.
             const std::size_t by_rows = how.rows.size();
@@ -153,11 +194,15 @@ int run(const Options& o) {
     if (!result) return result.error();
     const graph::Generated* made = &result->generated;
     json report = {{"graph", g->name}, {"kernels", result->verdicts}, {"unsupported", json::array()}};
-    // Each kernel is proved against its own equation. That the launches together are the graph rests on how the generator cut it.
-    report["composition"] = made->kernels.size() == 1 ? "one kernel" : "by construction";
     std::size_t proved = 0;
     for (const json& k : report["kernels"]) proved += k["verdict"] == "proved" ? 1 : 0;
     report["proved"] = proved == made->kernels.size();
+    // Each kernel is proved against its own equation, and their program against what the graph computes. Where that is not shown, that the
+    // launches together are the graph rests on how the generator cut it.
+    report["program"] = prove_program(o, *g, *made);
+    if (report["program"]["verdict"] == "proved" && !report["proved"].get<bool>())
+        report["program"].update({{"verdict", "not_proved"}, {"why", "it stands on its kernels, and not all of them are proved"}});
+    report["composition"] = report["program"]["verdict"] == "proved" ? "proved" : "by construction";
     if (o.emulate) report["emulated"] = emulated(o, *g, *made);
     if (!o.folder.empty()) {
         std::error_code error;
@@ -170,6 +215,7 @@ int run(const Options& o) {
     }
     std::map<std::string, std::string> verdicts;
     for (const json& k : report["kernels"]) verdicts[k["kernel"].get<std::string>()] = k["verdict"].get<std::string>();
+    if (made->program_problem.empty()) verdicts[graph::kProgramName] = report["program"]["verdict"].get<std::string>();
     runtime::record_verdicts(made->source, {}, verdicts);
     if (o.as_json) {
         std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
@@ -182,6 +228,8 @@ int run(const Options& o) {
                        printable(nodes));
             if (k["verdict"] != "proved") fmt::print("  {}\n", printable_lines(k.value("why", "")));
         }
+        fmt::print("the launches together: {}\n", report["program"]["verdict"].get<std::string>());
+        if (report["program"]["verdict"] != "proved") fmt::print("  {}\n", printable_lines(report["program"].value("why", "")));
         if (o.emulate) fmt::print("emulated: {}\n", printable(report["emulated"].dump()));
     }
     const bool wrong = o.emulate && (report["emulated"].contains("fault") || report["emulated"].value("worst", 0.0) > 0.02);

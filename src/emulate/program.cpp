@@ -1,5 +1,6 @@
 #include "emulate/program.h"
 #include "base/index.h"
+#include "ir/launches.h"
 
 #include <algorithm>
 #include <chrono>
@@ -49,6 +50,26 @@ std::optional<std::vector<std::int64_t>> sizes_of(const ir::Kernel& k, const ir:
         }
     }
     return sizes;
+}
+
+// Element by element between a tensor of contiguous rows and a view of it.
+void copy_view(const ir::ProgramView& view, TensorData& base, TensorData& seen, bool back) {
+    const auto width = static_cast<std::size_t>(target::bytes(base.dtype));
+    std::vector<std::int64_t> index(seen.dims.size(), 0);
+    for (std::int64_t i = 0; i < seen.elements(); ++i) {
+        std::int64_t from = view.offset, to = 0;
+        for (std::size_t d = 0; d < index.size(); ++d) {
+            from += index[d] * seen.strides[d];
+            to += index[d] * seen.strides[d];
+        }
+        std::uint8_t *in = &base.bytes[static_cast<std::size_t>(from) * width], *out = &seen.bytes[static_cast<std::size_t>(to) * width];
+        if (back) std::swap(in, out);
+        std::copy_n(in, width, out);
+        for (std::size_t d = index.size(); d-- > 0;) {
+            if (++index[d] < seen.dims[d]) break;
+            index[d] = 0;
+        }
+    }
 }
 
 }  // namespace
@@ -105,6 +126,8 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
         std::vector<double> numbers(chosen->scalars.size());
         for (std::size_t i = 0; i < chosen->parameters.size(); ++i) {
             const auto [kind, number] = chosen->parameters[i];
+            const ir::ProgramView* view = kind == 't' ? ir::view_of(program, launch.arguments[i]) : nullptr;
+            if (view) copy_view(*view, trial.tensors[at(view->base)], trial.tensors[at(view->tensor)], false);
             if (kind == 't') tensors[at(number)] = trial.tensors[at(launch.arguments[i])];
             else numbers[at(number)] = scalars[at(launch.arguments[i])];
         }
@@ -114,7 +137,10 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
         trial.outcome = run(*chosen, chosen_sizes, numbers, tensors, options.emulator);
         for (std::size_t i = 0; i < chosen->parameters.size(); ++i) {
             const auto [kind, number] = chosen->parameters[i];
-            if (kind == 't' && chosen->tensors[at(number)].is_output) trial.tensors[at(launch.arguments[i])] = tensors[at(number)];
+            if (kind != 't' || !chosen->tensors[at(number)].is_output) continue;
+            trial.tensors[at(launch.arguments[i])] = tensors[at(number)];
+            const ir::ProgramView* view = ir::view_of(program, launch.arguments[i]);
+            if (view) copy_view(*view, trial.tensors[at(view->base)], trial.tensors[at(view->tensor)], true);
         }
         note_refusal(trial);
         if (!trial.outcome.clean()) break;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/program_text.h"
+
 namespace tw::graph {
 
 using nlohmann::json;
@@ -145,6 +147,9 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
             for (const auto& [name, value] : k.sizes) sizes.insert(name);
         if (!sizes.empty()) out.source += fmt::format("\n{} = tw.sizes(\"{}\")\n", fmt::join(sizes, ", "), fmt::join(sizes, " "));
         for (const KernelText& k : out.kernels) out.source += "\n\n" + k.text;
+        out.kernels_only = out.source;
+        if (auto program = program_text(graph, *primitives, out.kernels, precision)) out.source += "\n\n" + *program;
+        else out.program_problem = program.error().where + ": " + program.error().what;
         out.plan = plan_of(graph, *primitives, out.kernels);
         return out;
     }

@@ -10,7 +10,9 @@
 namespace tw::graph {
 
 struct Generated {
-    std::string source;               // the kernel file
+    std::string source;               // the kernel file, with the launches as a program
+    std::string kernels_only;         // without it
+    std::string program_problem;      // why it has no program that says what the graph computes; empty: it has one
     std::vector<KernelText> kernels;  // in the order of their launches
     nlohmann::json plan;              // docs/graph.md, "The plan"
 };

@@ -43,6 +43,7 @@ struct Primitives {
     std::vector<Primitive> list;
     std::vector<int> outputs;  // of list, one for each output of the graph
     std::vector<int> leaves;   // of list, by node of the graph (-1: not used)
+    std::vector<int> nodes;    // of list, by node of the graph: its value
     // From so many multiplications on, operands of products and convolutions are brought into the form that the matrix unit takes, by
     // kernels of their own: below, those cost more than they save.
     std::int64_t large = std::int64_t{1} << 29;

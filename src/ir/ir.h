@@ -619,14 +619,24 @@ struct Launch {
     std::vector<int> arguments; /* program tensor per kernel parameter */
     std::vector<Expr> sizes;    /* value per kernel size */
 };
+// A tensor of a program that has no memory of its own: the elements of another one, from `offset` on, with extents and strides of its own.
+// Both have constant dimensions; the other is a parameter or a buffer whose rows are contiguous.
+struct ProgramView {
+    int tensor = 0, base = 0;
+    std::int64_t offset = 0;
+};
 struct Program {
     std::string name;
     std::vector<std::string> sizes;
-    std::vector<Tensor> tensors;  // parameters first, then buffers
+    std::vector<Tensor> tensors;  // parameters first, then buffers and views
     int parameter_count = 0;
+    std::vector<ProgramView> views;
     std::vector<ScalarParam> scalars;
     std::vector<Launch> launches;
     Computes computes;
+    // Where a `let` of `computes` has the name of a buffer: what that buffer is meant to hold, and `computes` in terms of such buffers. A
+    // proof may go by these steps; what is claimed is `computes`.
+    std::vector<Equation> stages, staged;
     Loc loc;
 };
 

@@ -15,6 +15,19 @@ void for_each_variant(const std::vector<Kernel>& kernels, const Launch& launch, 
     }
 }
 
+inline const ProgramView* view_of(const Program& program, int tensor) {
+    for (const ProgramView& v : program.views) {
+        if (v.tensor == tensor) return &v;
+    }
+    return nullptr;
+}
+
+// The tensor in whose memory this one lies.
+inline int memory_of(const Program& program, int tensor) {
+    const ProgramView* view = view_of(program, tensor);
+    return view ? view->base : tensor;
+}
+
 // Is this parameter a tensor that one of them writes?
 inline bool writes(const std::vector<Kernel>& kernels, const Launch& launch, std::size_t parameter) {
     bool written = false;

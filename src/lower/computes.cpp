@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/launches.h"
 #include "lang/computes.h"
 #include "lang/computes_token.h"
 #include "lower/term_builder.h"
@@ -152,11 +153,14 @@ void say_of_all_elements(ir::Equation& eq) {
         "select", {ir::reduce_term("any", other, Expr(0), s.extent, named(other)), written, ir::element_term(eq.output, std::move(own))});
 }
 
-std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink) {
+// `buffers`: a let with the name of a tensor is an equation of that tensor.
+std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink,
+                                         bool buffers = false) {
     ir::Computes out;
-    if (!lets_have_names_of_their_own(spec, names, sink)) return std::nullopt;
+    if (!buffers && !lets_have_names_of_their_own(spec, names, sink)) return std::nullopt;
     for (const lang::ComputesEquation& e : spec.equations) {
-        if (e.is_let) continue;
+        const auto named = [&](const ir::Tensor& t) { return t.name == e.tensor; };
+        if (e.is_let && !(buffers && std::any_of(names.tensors->begin(), names.tensors->end(), named))) continue;
         ir::Equation eq;
         TermBuilder builder(spec, names, sink, [&](const std::string& name) {
             std::string wanted = name;
@@ -222,6 +226,25 @@ std::optional<ir::Computes> resolve_computes(FileId file, const Value& written, 
         i = end;
     }
     return out;
+}
+
+void resolve_stages(FileId file, const Value& written, ComputesNames names, ir::Program& p) {
+    DiagnosticSink quiet;
+    const lang::ComputesSpec spec = lang::parse_computes({written.text, file, *written.pieces, names.dtype, names.function}, quiet);
+    std::vector<ir::Tensor> tensors = p.tensors;
+    bool any = false;
+    for (std::size_t i = static_cast<std::size_t>(p.parameter_count); i < tensors.size(); ++i) {
+        const bool meant = std::any_of(spec.equations.begin(), spec.equations.end(), [&](const lang::ComputesEquation& e) {
+            return e.is_let && e.tensor == tensors[i].name && e.indices.size() == tensors[i].dims.size();
+        });
+        if (!meant || ir::view_of(p, static_cast<int>(i))) tensors[i].name.clear();  // no name in the text means it
+        else any = true;
+    }
+    if (!any || quiet.has_errors()) return;
+    names.tensors = &tensors;
+    auto resolved = resolve_spec(spec, names, quiet, true);
+    if (!resolved || quiet.has_errors()) return;
+    for (ir::Equation& e : resolved->equations) (e.output < p.parameter_count ? p.staged : p.stages).push_back(std::move(e));
 }
 
 namespace {

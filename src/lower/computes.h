@@ -23,6 +23,10 @@ struct ComputesNames {
 };
 std::optional<ir::Computes> resolve_computes(FileId file, const Value& text, const ComputesNames& names, DiagnosticSink& sink);
 
+// The lets of a program's `computes` that have the name of a buffer, as equations of those buffers (ir::Program::stages); nothing where
+// that cannot be: a proof then goes without them.
+void resolve_stages(FileId file, const Value& text, ComputesNames names, ir::Program& program);
+
 // tw.expect(tile, "term", i, j, ...); the other forms are in lower/expect.h.
 void resolve_term_expect(Resolver& resolver, const lang::Call& call, Span span);
 

@@ -28,7 +28,8 @@ constexpr std::string_view kBuiltins[] = {
     "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
     "team",
     // module level
-    "sizes", "kernel", "inline", "program", "signature", "record", "table", "Tensor", "scalar", "const", "each", "buffer", "parameters"};
+    "sizes", "kernel", "inline", "program", "signature", "record", "table", "Tensor", "scalar", "const", "each", "buffer", "view",
+    "parameters"};
 
 struct Methods {
     Value::Kind kind;

@@ -46,7 +46,9 @@ bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Progr
         for (std::size_t i = 0; i < k.parameters.size(); ++i) {
             if (k.parameters[i].first != 't' || !ir::writes(kernels, *g.launch, i)) continue;
             for (std::size_t j = 0; j < k.parameters.size(); ++j) {
-                if (i == j || k.parameters[j].first != 't' || g.launch->arguments[i] != g.launch->arguments[j]) continue;
+                if (i == j || k.parameters[j].first != 't' ||
+                    ir::memory_of(p, g.launch->arguments[i]) != ir::memory_of(p, g.launch->arguments[j]))
+                    continue;
                 if (j < i && ir::writes(kernels, *g.launch, j)) continue;  // reported the other way round
                 auto name = [&](std::size_t n) { return k.tensors[static_cast<std::size_t>(k.parameters[n].second)].name; };
                 cx.error(Code::argument_given_twice, g.places[std::max(i, j)],
@@ -68,14 +70,14 @@ bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Prog
     for (const Given& g : launches) {
         for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
             if (kernels[static_cast<std::size_t>(g.launch->kernel)].parameters[i].first == 't' && ir::writes(kernels, *g.launch, i))
-                writer.emplace(g.launch->arguments[i], &g);
+                writer.emplace(ir::memory_of(p, g.launch->arguments[i]), &g);
         }
     }
     bool ok = true;
     for (const Given& g : launches) {
         for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
             if (!ir::takes_for_stable(kernels, *g.launch, i)) continue;
-            const int number = g.launch->arguments[i];
+            const int number = ir::memory_of(p, g.launch->arguments[i]);
             const ir::Tensor& t = p.tensors[static_cast<std::size_t>(number)];
             const std::string& kernel = kernels[static_cast<std::size_t>(g.launch->kernel)].name;
             if (auto by = writer.find(number); by != writer.end()) {
@@ -232,7 +234,10 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                     return std::nullopt;
                 }
                 arguments.push_back(&p.tensors[static_cast<std::size_t>(it->second)]);
-                if (formal.is_output) p.tensors[static_cast<std::size_t>(it->second)].is_output = true;
+                if (formal.is_output) {
+                    p.tensors[static_cast<std::size_t>(it->second)].is_output = true;
+                    p.tensors[static_cast<std::size_t>(ir::memory_of(p, it->second))].is_output = true;
+                }
                 if (formal.zero_initialised && it->second >= p.parameter_count)
                     p.tensors[static_cast<std::size_t>(it->second)].zero_initialised = true;
             }
@@ -267,14 +272,20 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         const auto* n = a ? ast.get_if<lang::Name>(a->target) : nullptr;
         const auto* c = a ? ast.get_if<lang::Call>(a->value) : nullptr;
         Value callee = c ? resolver.evaluate(c->callee) : Value{};
-        if (!n || !callee.is(K::builtin) || callee.text != "buffer") {
-            cx.error(Code::bad_program, s.span, "a program is made of buffers and launches")
+        const bool view = callee.is(K::builtin) && callee.text == "view";
+        if (!n || !callee.is(K::builtin) || (callee.text != "buffer" && !view)) {
+            cx.error(Code::bad_program, s.span, "a program is made of buffers, views and launches")
                 .with_hint("W = tw.buffer(f32, M, N); kernel(A, W)");
             return std::nullopt;
         }
         if (tensor_of.count(n->id)) {
             cx.error(Code::redefined, s.span, fmt::format("'{}' is defined already", n->id));
             return std::nullopt;
+        }
+        if (view) {
+            if (!resolve_view(ast, resolver, cx, *c, s.span, n->id, tensor_of, p)) return std::nullopt;
+            tensor_of[n->id] = static_cast<int>(p.tensors.size()) - 1;
+            continue;
         }
         ir::Tensor t;
         if (!resolver.tensor_parameter(n->id, a->value, t)) return std::nullopt;
@@ -316,6 +327,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             return std::nullopt;
         };
         if (auto resolved = resolve_computes(ast.file, computes, names, cx.sink)) p.computes = std::move(*resolved);
+        resolve_stages(ast.file, computes, names, p);
         for (const ir::Equation& e : p.computes.equations) p.tensors[static_cast<std::size_t>(e.output)].is_output = true;
     }
     return p;

@@ -9,4 +9,8 @@ namespace tw::lower {
 std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope& module, const Context& context, lang::StmtId def,
                                            const std::vector<ir::Kernel>& kernels, const std::map<std::string, int>& kernel_numbers);
 
+// name = tw.view(X, dims..., strides=(...), offset=...): becomes the program's last tensor. False: reported.
+bool resolve_view(const lang::Module& ast, Resolver& resolver, const Context& context, const lang::Call& call, Span span,
+                  const std::string& name, const std::map<std::string, int>& tensors, ir::Program& program);
+
 }  // namespace tw::lower

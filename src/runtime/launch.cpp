@@ -11,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "codegen/emit.h"
 #include "emulate/contents.h"
+#include "ir/launches.h"
 #include "ir/promise.h"
 #include "runtime/compile.h"
 #include "runtime/tensor_map.h"
@@ -395,6 +396,7 @@ Result<std::size_t> KernelModule::workspace_bytes(const std::string& name, const
     if (!bound) return std::move(bound).propagate();
     std::size_t total = 0;
     for (std::size_t i = static_cast<std::size_t>(program->parameter_count); i < program->tensors.size(); ++i) {
+        if (ir::view_of(*program, static_cast<int>(i))) continue;  // no memory of its own
         const std::size_t bytes = bytes_of(buffer(program->tensors[i], bound->sizes, 0));
         total += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
     }
@@ -420,6 +422,12 @@ Result<std::vector<KernelModule::PlannedStep>> KernelModule::plan_steps(const st
     if (!bound) return std::move(bound).propagate();
     std::vector<TensorArgument> tensors = arguments.tensors;
     for (std::size_t i = tensors.size(); i < program->tensors.size(); ++i) {
+        if (const ir::ProgramView* view = ir::view_of(*program, static_cast<int>(i))) {
+            const auto bytes =
+                static_cast<std::uint64_t>(view->offset) * static_cast<std::uint64_t>(target::bytes(program->tensors[i].dtype));
+            tensors.push_back(buffer(program->tensors[i], bound->sizes, tensors[static_cast<std::size_t>(view->base)].address + bytes));
+            continue;
+        }
         TensorArgument made = buffer(program->tensors[i], bound->sizes, workspace);
         workspace += (bytes_of(made) + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
         tensors.push_back(std::move(made));

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "ir/element_math.h"
+#include "ir/launches.h"
 #include "verify/rounding.h"
 
 namespace tw::verify {
@@ -228,12 +230,53 @@ Obligation precision_obligation(const ir::Tensor& output, const ir::Loc& loc, co
     return o;
 }
 
+namespace {
+
+bool same_term(const Term& a, const Term& b) {
+    if (a == b) return true;
+    if (a->kind != b->kind || a->name != b->name || a->id != b->id || a->number != b->number || a->dtype != b->dtype ||
+        a->args.size() != b->args.size() || a->indices.size() != b->indices.size())
+        return false;
+    for (std::size_t i = 0; i < a->indices.size(); ++i) {
+        if (!ir::same(a->indices[i], b->indices[i])) return false;
+    }
+    return std::equal(a->args.begin(), a->args.end(), b->args.begin(), same_term);
+}
+
+// A choice of the larger or the smaller of two values is their maximum or minimum: it is made by the values that it chooses from, so that
+// where rounding decides it otherwise, the two are as near to each other as that.
+Term with_extremes(const Term& t) {
+    if (t->args.empty()) return t;
+    ir::TermNode n = *t;
+    bool changed = false;
+    for (Term& a : n.args) {
+        const Term inner = with_extremes(a);
+        changed |= inner != a;
+        a = inner;
+    }
+    if (n.kind == TermKind::apply && n.name == "select" && n.args[0]->kind == TermKind::apply && n.args[0]->args.size() == 2) {
+        const ir::TermNode& c = *n.args[0];
+        const bool above = c.name == "gt" || c.name == "ge", below = c.name == "lt" || c.name == "le";
+        const bool straight = same_term(c.args[0], n.args[1]) && same_term(c.args[1], n.args[2]);
+        const bool turned = same_term(c.args[0], n.args[2]) && same_term(c.args[1], n.args[1]);
+        if ((above || below) && (straight || turned)) {
+            n.name = above == straight ? "max" : "min";
+            n.args.erase(n.args.begin());
+            changed = true;
+        }
+    }
+    return changed ? std::make_shared<const ir::TermNode>(std::move(n)) : t;
+}
+
+}  // namespace
+
 std::vector<Obligation> check_program_rounding(const ir::Module& module, const ir::Program& program) {
     std::vector<Obligation> result;
     TensorBounds holds;
     const Trips trips;
     Numbers numbers;  // of all launches: parts of a number may lie in two buffers
     std::int64_t number = 0;
+    std::map<int, int> written_as;  // by whose indices an element's parts are known
     for (const ir::Launch& launch : program.launches) {
         ++number;
         const ir::Kernel& kernel = module.kernels[static_cast<std::size_t>(launch.kernel)];
@@ -241,21 +284,35 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         arithmetic.numbers = std::move(numbers);
         std::map<int, int> actual;  // tensor of the kernel -> of the program
         TensorBounds given;
+        std::set<int> seen;     // through a view
+        std::map<int, int> as;  // which one
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             const auto [kind, tensor] = kernel.parameters[i];
             if (kind != 't') continue;
-            actual[tensor] = launch.arguments[i];
-            if (const auto it = holds.find(launch.arguments[i]); it != holds.end()) given[tensor] = it->second;
+            actual[tensor] = ir::memory_of(program, launch.arguments[i]);
+            if (ir::view_of(program, launch.arguments[i])) seen.insert(actual[tensor]);
+            as[actual[tensor]] = launch.arguments[i];
+            const auto it = holds.find(actual[tensor]);
+            if (it == holds.end()) continue;
+            given[tensor] = it->second;
+            if (written_as[actual[tensor]] != launch.arguments[i]) given[tensor] = {it->second.bound, it->second.exact, {}, {}};
         }
         TensorBounds after;
         for (const ir::Equation& e : kernel.computes.equations) {
-            const Held b = stated_rounding(arithmetic, e, kernel.tensors, given, number);
+            ir::Equation stated = e;
+            stated.value = with_extremes(e.value);
+            const Held b = stated_rounding(arithmetic, stated, kernel.tensors, given, number);
             auto [it, fresh] = after.try_emplace(actual[e.output], b);
             if (const auto was = given.find(e.output); fresh && e.scatter && was != given.end())  // the elements that it does not name
                 it->second = {either(was->second.bound, b.bound), wider(was->second.exact, b.exact), {}, {}};
             if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
         }
-        for (auto& [tensor, held] : after) holds[tensor] = std::move(held);
+        for (auto& [tensor, held] : after) {  // through a view, a part of it may be written
+            const auto before = seen.count(tensor) ? holds.find(tensor) : holds.end();
+            if (before != holds.end()) held = {either(before->second.bound, held.bound), wider(before->second.exact, held.exact), {}, {}};
+            holds[tensor] = std::move(held);
+            written_as[tensor] = as[tensor];
+        }
         numbers = std::move(arithmetic.numbers);
     }
     RoundingArithmetic stated(states_f64(program.computes, program.tensors));

@@ -147,7 +147,13 @@ public:
     // Every element of a tensor for which `meaning` has a value, replaced by it.
     Value with_elements(Value v, const std::function<std::optional<Value>(int tensor, const std::vector<Poly>& index)>& meaning);
 
-    Value written_out(Value v);
+    // Folds through an index of which the body knows the quotient by a number as a fold of folds: one through the quotient, one through the
+    // remainder.
+    Value with_digits_apart(Value v);
+    // Choices of the larger or the smaller of two numbers as their maximum or minimum.
+    Value with_extremes(Value v);
+
+    Value written_out(Value v, std::int64_t longest = 32, std::int64_t most = 128);
     // A fold of folds of the same kind with their order turned round, where neither range hangs on the other.
     std::optional<Value> turned(Value v);
     // Where folds end (not where a fold's own index says), and the value with other such ends.

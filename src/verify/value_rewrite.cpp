@@ -397,9 +397,46 @@ Value Values::with_elements(Value v, const std::function<std::optional<Value>(in
     });
 }
 
+Value Values::with_digits_apart(Value v) {
+    std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
+        const ValueNode n = node(x);
+        const auto lo = n.lo.constant(), hi = n.hi.constant();
+        if (n.kind != Kind::reduce || !lo || !hi || (n.name != "sum" && n.name != "max" && n.name != "min")) return std::nullopt;
+        std::int64_t by = 0;  // the smallest number that divides the variable
+        for (const Atom a : node(n.args[0]).atoms) {
+            const AtomInfo& info = ints_.info(a);
+            if (info.kind != AtomInfo::Kind::quotient || !info.args[0].linear_in(n.variable).value_or(0)) continue;
+            const auto d = info.args[1].constant();
+            const std::int64_t step = *info.args[0].linear_in(n.variable);
+            if (!d || *d < 2 || step < 1 || *d % step != 0 || *d == step) continue;
+            if (const std::int64_t each = *d / step; *lo % each == 0 && *hi % each == 0 && (by == 0 || each < by)) by = each;
+        }
+        if (by == 0 || *hi - *lo <= by) return std::nullopt;
+        const Atom high = ints_.fresh("i", *lo / by, *hi / by - 1), low = ints_.fresh("i", 0, by - 1);
+        const Value body = rewritten(replace(n.args[0], {{n.variable, Poly(by) * Poly::of(high) + Poly::of(low)}}), change);
+        return reduce(n.name, high, Poly(*lo / by), Poly(*hi / by), reduce(n.name, low, Poly(0), Poly(by), body));
+    };
+    return rewritten(v, change);
+}
+
+Value Values::with_extremes(Value v) {
+    std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
+        const ValueNode& n = node(x);
+        if (n.kind != Kind::function || n.name != "select" || n.args.size() != 3) return std::nullopt;
+        const ValueNode& c = node(n.args[0]);
+        if (c.kind != Kind::function || c.args.size() != 2) return std::nullopt;
+        const bool above = c.name == "gt" || c.name == "ge", below = c.name == "lt" || c.name == "le";
+        const bool straight = c.args[0] == n.args[1] && c.args[1] == n.args[2], turned = c.args[0] == n.args[2] && c.args[1] == n.args[1];
+        if ((!above && !below) || (!straight && !turned) || may_be_infinite(x)) return std::nullopt;
+        const std::string op = above == straight ? "max" : "min";
+        const Value a = rewritten(n.args[1], change), b = rewritten(n.args[2], change);
+        return extreme(op, {a, b});
+    };
+    return rewritten(v, change);
+}
+
 // Folds of a constant, small number of elements as the sum or extreme value of those; the whole value as it was where that makes it long.
-Value Values::written_out(Value v) {
-    constexpr std::int64_t longest = 32, most = 128;
+Value Values::written_out(Value v, std::int64_t longest, std::int64_t most) {
     std::int64_t written = 0;
     std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
         const ValueNode& n = node(x);
@@ -499,7 +536,9 @@ Value Values::rewritten(Value v, const std::function<std::optional<Value>(Value)
             return where(n.condition, then, otherwise);
         }
         case Kind::reduce: {
-            const Atom y = ints_.fresh("i");
+            const auto low = n.lo.constant(), end = n.hi.constant();
+            const bool bounded = low && end && *low < *end;  // quotients of it may then be settled where they are made
+            const Atom y = bounded ? ints_.fresh("i", *low, *end - 1) : ints_.fresh("i");
             prover_.push();
             prover_.assume(at_least(Poly::of(y), n.lo));
             prover_.assume(less(Poly::of(y), n.hi));

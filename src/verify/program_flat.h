@@ -1,0 +1,18 @@
+// Programs of constant sizes, with views: what a launch sees of a tensor is a part of its memory, so elements are known by their number in
+// memory. A view then is an affine map of numbers, a reshape is nothing at all, and a tensor's state is what was last written where.
+#pragma once
+
+#include <vector>
+
+#include "verify/obligation.h"
+
+namespace tw::verify {
+
+// Does the program have constant sizes alone?
+bool is_flat(const ir::Program& program);
+std::vector<Obligation> check_flat_program(const ir::Module& module, const ir::Program& program);
+
+// Does a tensor of integers hold the term as it is?
+bool held_as_it_is(const ir::Term& t, ir::DType dtype, const std::vector<ir::Tensor>& tensors);
+
+}  // namespace tw::verify
