@@ -100,8 +100,9 @@ json prove_program(const Options& o, const graph::Graph& g, const graph::Generat
             open.insert(ob.kind);
             if (why.empty()) why = ob.kind + ": " + ob.text + (ob.reason.empty() ? "" : "\n" + ob.reason);
         }
-        return json{{"verdict", result.proved() ? "proved" : "not_proved"}, {"milliseconds", result.milliseconds}, {"open", open}, {"why", why}}.dump(
-            -1, ' ', false, json::error_handler_t::replace);
+        return json{
+            {"verdict", result.proved() ? "proved" : "not_proved"}, {"milliseconds", result.milliseconds}, {"open", open}, {"why", why}}
+            .dump(-1, ' ', false, json::error_handler_t::replace);
     };
     json verdict = {{"verdict", "not_proved"}};
     run_pool(1, {1, o.seconds}, work, [&](std::size_t, const PoolResult& r) {
