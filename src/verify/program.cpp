@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/index.h"
@@ -215,6 +216,8 @@ private:
                            " stores there is not shown to be one";
             if (const std::string buffer = unwritten_in(e.value, tensors); !buffer.empty())
                 obstacle = "`" + buffer + "` is read before a launch writes it";
+            if (const std::string buffer = cancelled_in(e.value, local, tensors); !buffer.empty())
+                obstacle = "`" + buffer + "` cancels, and what it holds is not known to be a number";
             if (steered_by_written(e.value, tensors))
                 obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
             c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
@@ -241,6 +244,32 @@ private:
             }
             return false;
         });
+    }
+
+    // A buffer that the term has and its value has not, T - T, where what it holds is no number or is not known.
+    std::string cancelled_in(const ir::Term& t, Value value, const std::vector<int>& tensors) {
+        std::set<int> left, named;
+        std::set<Value> seen;
+        const std::function<void(Value)> look = [&](Value v) {
+            if (!seen.insert(v).second) return;
+            const ValueNode& n = values_.node(v);
+            if (n.kind == ValueNode::Kind::element) left.insert(n.id);
+            for (Value a : n.args) look(a);
+        };
+        look(value);
+        const std::function<void(const ir::Term&)> name = [&](const ir::Term& x) {
+            if (x->kind == ir::TermKind::element) named.insert(tensors[at(x->id)]);
+            for (const ir::Term& a : x->args) name(a);
+        };
+        name(t);
+        for (int tensor : named) {
+            const auto found = contents_.find(tensor);
+            if (left.count(tensor) || found == contents_.end()) continue;
+            const Value held = found->second.value;
+            if (values_.has_unknown(held) || values_.undefined_part(held) || values_.may_be_infinite(held))
+                return program_.tensors[at(tensor)].name;
+        }
+        return {};
     }
 
     // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.

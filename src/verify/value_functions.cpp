@@ -158,6 +158,8 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
     if (f == "not") {
         if (auto x = as_number(a[0])) return number(x->zero() ? 1 : 0);
     }
+    // z > x is x < z. (z >= x stays: votes are recognised by it.)
+    if (f == "gt") return function("lt", {a[1], a[0]});
     const Value made = function(f, std::move(a));
     if (f == "select") {
         if (const auto place = place_in_whole(made)) return *place;
