@@ -134,7 +134,7 @@ private:
 
 class Coordinates {
 public:
-    Coordinates(const ir::Kernel& k, const ir::Distribution& d, const ir::RowStarts& starts) : k_(k), d_(d), starts_(starts) {}
+    Coordinates(const ir::Distribution& d, const ir::RowStarts& starts) : d_(d), starts_(starts) {}
 
     Element arranged(const Element& e) const {
         return mapped(e, [&](const Element& n) -> Element {
@@ -231,7 +231,6 @@ private:
         return run;
     }
 
-    const ir::Kernel& k_;
     const ir::Distribution& d_;
     const ir::RowStarts& starts_;
 };
@@ -243,7 +242,7 @@ void arrange_integers(ir::Kernel& k, const Facts& facts) {
     for_each_place(k, [&](ir::Stmt& s, const Place&) {
         auto* c = std::get_if<ir::Compute>(&s.op);
         if (!c) return;
-        const Coordinates coordinates(k, k.fragments[static_cast<std::size_t>(c->dst)].dist, starts);
+        const Coordinates coordinates(k.fragments[static_cast<std::size_t>(c->dst)].dist, starts);
         c->value = coordinates.arranged(c->value);
         if (s.device && s.device->search && s.device->search->any)
             set_device(s, [&](ir::DeviceStmt& d) { d.search->any = coordinates.arranged(d.search->any); });

@@ -124,7 +124,7 @@ void rare_iterations(MutantList& list, const ir::Stmt& stmt, const SiteContext& 
                 {"only while bit 2 of the loop's variable is 0:",
                  ir::equal(ir::make_expr(ExprKind::bit_and, {ir::make_expr(ExprKind::shift_right, {var, 2}), 1}), 0)},
             };
-            for (const auto& [verb, condition] : when) list.edit("sync/rare", verb, [&](Site& s) { put_under(s, condition); });
+            for (const auto& [verb, condition] : when) list.edit("sync/rare", verb, [&, c = condition](Site& s) { put_under(s, c); });
         }
         // Skipped where two loops meet in one way only.
         if (context.loops.size() >= 2) {

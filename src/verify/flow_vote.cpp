@@ -25,11 +25,9 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
     const ValueNode n = values_.node(v);
     auto inside = [&](Value a) { return where_none(a, name, y); };
     if (n.kind == ValueNode::Kind::extreme) {
-        // x < y adds nothing to max(x, y), nor x > y to min(x, y).
-        const bool has_y = n.name == (name == "ge"   ? "max"
-                                      : name == "le" ? "min"
-                                                     : "") &&
-                           std::find(n.args.begin(), n.args.end(), y) != n.args.end();
+        // x <= y adds nothing to max(x, y), nor x >= y to min(x, y).
+        const bool above = name == "ge" || name == "gt", below = name == "le" || name == "lt";
+        const bool has_y = n.name == (above ? "max" : below ? "min" : "") && std::find(n.args.begin(), n.args.end(), y) != n.args.end();
         Value all = values_.number(Values::identity(n.name));
         for (Value a : n.args) {
             if (!has_y || a == y || !only_voted(a)) all = values_.apply(n.name, {all, a == y ? a : inside(a)});
@@ -44,7 +42,9 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
     if (n.kind == ValueNode::Kind::function && n.name != voted) {
         std::vector<Value> args;
         for (Value a : n.args) args.push_back(inside(a));
-        if (n.name == "eq" && ((args[1] == y && only_voted(args[0])) || (args[0] == y && only_voted(args[1])))) return values_.number(0);
+        const bool strict = name == "lt" || name == "gt";  // equal ones are left
+        if (n.name == "eq" && !strict && ((args[1] == y && only_voted(args[0])) || (args[0] == y && only_voted(args[1]))))
+            return values_.number(0);
         return values_.apply(n.name, std::move(args));
     }
     return v;
@@ -60,16 +60,38 @@ void Flow::run_vote(const ir::If& i, State& s) {
         if (!writes) return;
     }
     const Value c = values_.simplified(fragment_at(i.vote, s, own_coordinates(k_.fragments[at(i.vote)].dist.shape)));
-    const ValueNode test = values_.node(c);
+    ValueNode test = values_.node(c);
     const bool always = values_.as_number(c) && !values_.as_number(c)->zero();
-    const bool compares =
-        test.kind == ValueNode::Kind::function && (test.name == "ge" || test.name == "le" || test.name == "eq") && !values_.has_unknown(c);
+    static const std::map<std::string, std::string> turned = {{"ge", "le"}, {"le", "ge"}, {"lt", "gt"}, {"eq", "eq"}};
+    // Inside a mask (rows of a tensor) it may compare what is known, and outside what is not: then it is looked at there alone.
+    Condition mask;
+    Value compared = c;
+    if (test.kind == ValueNode::Kind::where) {
+        mask = test.condition, compared = test.args[0];
+        test = values_.node(compared);
+    }
+    const bool masked = compared != c;
+    const bool compares = test.kind == ValueNode::Kind::function && turned.count(test.name) && !values_.has_unknown(compared);
     State taken = s, none = s;
     execute(i.then, taken);
     if (compares) {
-        for (auto& [id, v] : none.fragments) {
-            if (ir::same_map(k_.fragments[at(id)].dist, k_.fragments[at(i.vote)].dist) && values_.simplified(v) == test.args[0])
+        auto mark = [&] {  // the left side, where the warp holds it
+            bool found = false;
+            for (auto& [id, v] : none.fragments) {
+                if (!ir::same_map(k_.fragments[at(id)].dist, k_.fragments[at(i.vote)].dist)) continue;
+                const ValueNode held = values_.node(values_.simplified(v));
+                const bool part = masked && held.kind == ValueNode::Kind::where && held.condition == mask && held.args[0] == test.args[0];
+                if (!part && (masked || values_.simplified(v) != test.args[0])) continue;
                 v = values_.apply(voted, {test.args[0], test.args[1]});
+                if (part) v = values_.where(mask, v, held.args[1]);
+                found = true;
+            }
+            return found;
+        };
+        if (!mark()) {
+            test.name = turned.at(test.name);
+            std::swap(test.args[0], test.args[1]);
+            mark();
         }
         const bool recording = recording_;
         recording_ = false;
@@ -86,14 +108,18 @@ void Flow::run_vote(const ir::If& i, State& s) {
         if (before->second == after) continue;
         const Value was = values_.simplified(before->second);
         bool same = always;
-        if (compares && !values_.has_unknown(was) && !values_.has_unknown(after)) {
+        auto known = [&](Value v) {
+            return !values_.has_unknown(masked ? values_.simplified(values_.where(mask, v, values_.number(0))) : v);
+        };
+        if (compares && known(was) && known(after)) {
             const Value without = where_none(values_.simplified(none.fragments.at(id)), test.name, test.args[1]);
-            same = agree(was, without, Condition{}, 3);
+            same = agree(was, without, mask, 3);
             if (!same && trace_)
                 std::fprintf(stderr, "flow: %s in a warp that does not take the branch\n  it was %s\n  it would be %s\n",
                              k_.fragments[at(id)].name.c_str(), show(was).c_str(), show(without).c_str());
         }
-        before->second = same ? after : common(before->second, after);
+        const Value either = same && !masked ? after : common(before->second, after);
+        before->second = same && masked ? values_.where(mask, after, either) : either;
     }
 }
 

@@ -234,6 +234,46 @@ std::optional<std::int64_t> least_for(const Expr& e, std::vector<std::int64_t> s
     return high;
 }
 
+namespace {
+
+// T, where the order of events hangs on the size through (size + a) // T alone, with one a and one T: sizes that give one quotient are
+// alike.
+std::int64_t tile_that_decides(const ir::Kernel& k, const Steering& steering, int size) {
+    std::optional<std::pair<std::int64_t, std::int64_t>> quotient;  // a, T
+    bool alone = true;
+    std::function<void(const Expr&)> look = [&](const Expr& e) {
+        if (e.kind() == ExprKind::size && e->id == size) alone = false;
+        if (e.kind() == ExprKind::floor_div) {
+            const Expr& above = e->args[0];
+            const auto divisor = e->args[1].as_constant();
+            const bool shifted = above.kind() == ExprKind::add || above.kind() == ExprKind::sub;
+            const Expr& leaf = shifted ? above->args[0] : above;
+            const auto shift = shifted ? above->args[1].as_constant() : std::optional<std::int64_t>(0);
+            if (divisor && shift && leaf.kind() == ExprKind::size && leaf->id == size) {
+                const std::pair now{above.kind() == ExprKind::sub ? -*shift : *shift, *divisor};
+                alone = alone && (!quotient || *quotient == now);
+                quotient = now;
+                return;
+            }
+        }
+        for (const Expr& a : e->args) look(a);
+    };
+    for (const auto* list : {&steering.expressions, &steering.fixed_conditions, &steering.calm_conditions}) {
+        for (const Expr& e : *list) look(e);
+    }
+    for (const auto& [stmt, loop] : steering.loops) look(loop.loop->lo), look(loop.loop->hi), look(loop.loop->step);
+    for (const IrregularLoop& i : steering.irregular) look(i.trips);
+    if (steering.by_block || k.persistent) {
+        for (const Expr& g : k.grid) look(g);
+    }
+    for (int t : steering.tensors) {
+        for (const Expr& d : k.tensors[at(t)].dims) look(d);
+    }
+    return alone && quotient && quotient->second > 0 ? quotient->second : 1;
+}
+
+}  // namespace
+
 std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering, const std::set<const ir::For*>& in_step) {
     std::vector<SizeDemand> demands(k.sizes.size());
     std::map<int, std::vector<Expr>> assigned;
@@ -286,6 +326,12 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
         demands[at(size)].remainders = list;
         demands[at(size)].apart = false;
     }
+    for (std::size_t i = 0; i < demands.size(); ++i) {
+        SizeDemand& d = demands[i];
+        if (d.residue == 1 || !d.remainders.empty()) continue;
+        const std::int64_t tile = tile_that_decides(k, steering, static_cast<int>(i));
+        if (d.residue % tile == 0) d.residue /= tile, d.residue_step = tile;
+    }
     return demands;
 }
 
@@ -330,7 +376,7 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
         if (d.residue > 1) {
             const std::vector<std::int64_t> before = values;
             for (std::int64_t n : before) {
-                for (std::int64_t r = 0; r < d.residue; ++r) add(n + r);
+                for (std::int64_t r = 0; r < d.residue; ++r) add(n + r * d.residue_step);
             }
         }
         for (const auto& [divisor, remainder] : d.remainders) {

@@ -30,9 +30,10 @@ std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& 
 
 // What the loops, places and conditions ask of a size.
 struct SizeDemand {
-    std::int64_t cap = 4;      // trip counts, of the loops that it bounds
-    bool apart = true;         // it bounds only loops whose long runs speak for the short ones (Options::in_step)
-    std::int64_t residue = 1;  // all remainders by this
+    std::int64_t cap = 4;           // trip counts, of the loops that it bounds
+    bool apart = true;              // it bounds only loops whose long runs speak for the short ones (Options::in_step)
+    std::int64_t residue = 1;       // all remainders by this
+    std::int64_t residue_step = 1;  // those of the size divided by this, which alone decides
     std::set<std::pair<std::int64_t, std::int64_t>> remainders;  // (divisor, remainder)
     std::vector<ir::Expr> trips;                                 // trip counts that are made of sizes alone
     std::int64_t period = 1, distance = 1, own_part = 0;         // of those loops

@@ -429,6 +429,11 @@ Poly Integers::from(const ir::Expr& e, const Leaf& leaf) {
     info.kind = AtomInfo::Kind::opaque;
     info.name = "op" + std::to_string(static_cast<int>(e.kind()));
     for (std::size_t i = 0; i < e->args.size(); ++i) info.args.push_back(arg(i));
+    if (e.kind() == K::bit_xor || e.kind() == K::bit_and) {  // bits of numbers that are not negative
+        const auto no_sign = [&](const Poly& p) { return never_negative(p); };
+        const bool any = std::any_of(info.args.begin(), info.args.end(), no_sign);
+        if (any && (e.kind() == K::bit_and || std::all_of(info.args.begin(), info.args.end(), no_sign))) info.lower = 0;
+    }
     return Poly::of(intern(std::move(info)));
 }
 

@@ -81,7 +81,7 @@ public:
                                   "it has no `computes`: nothing is claimed, so nothing is proved"));
         for (const auto& [tensor, kernel] : written_) {
             const bool said = std::any_of(program_.computes.equations.begin(), program_.computes.equations.end(),
-                                          [&](const ir::Equation& e) { return e.output == tensor; });
+                                          [&, written = tensor](const ir::Equation& e) { return e.output == written; });
             if (said || tensor >= program_.parameter_count || program_.computes.empty()) continue;
             const std::string& name = program_.tensors[at(tensor)].name;
             result.push_back(open("inputs kept", "TW1001", "a parameter of which `computes` says nothing is not written",

@@ -70,6 +70,18 @@ std::int64_t power_above(std::int64_t mask) {
     return p;
 }
 
+// x - x // d * d: the d, of what is x % d written out.
+std::optional<std::int64_t> written_remainder(const Expr& e) {
+    const Expr& taken = e->args[1];
+    if (taken.kind() != ExprKind::mul) return std::nullopt;
+    for (const std::size_t side : {0u, 1u}) {
+        const Expr& q = taken->args[1 - side];
+        const auto d = taken->args[side].as_constant();
+        if (d && *d > 0 && q.kind() == ExprKind::floor_div && q->args[1].is_constant(*d) && ir::same(q->args[0], e->args[0])) return d;
+    }
+    return std::nullopt;
+}
+
 bool is_comparison(ExprKind k) { return k == ExprKind::lt || k == ExprKind::le || k == ExprKind::eq || k == ExprKind::ne; }
 
 }  // namespace
@@ -109,6 +121,8 @@ Shape ShapeReader::modulo(const Expr& e, std::int64_t d) const {
     Shape r;
     if (e.kind() == ExprKind::add || e.kind() == ExprKind::sub || e.kind() == ExprKind::mul) {
         r = together(modulo(e->args[0], d), modulo(e->args[1], d));  // the remainder of a sum or product is one of the remainders
+    } else if ((e.kind() == ExprKind::bit_and || e.kind() == ExprKind::bit_xor) && (d & (d - 1)) == 0) {
+        r = together(modulo(e->args[0], d), modulo(e->args[1], d));  // and the low bits are those of the low bits
     } else {
         r = aligned(of(e), d, 1);
         for (auto& [atom, step] : r.atoms) step.growth = 0;
@@ -129,7 +143,9 @@ Shape ShapeReader::of(const Expr& e) const {
         case ExprKind::cluster_rank:
         case ExprKind::element: return leaf(e);
         case ExprKind::add: return sum(of(args[0]), of(args[1]), 1);
-        case ExprKind::sub: return sum(of(args[0]), of(args[1]), -1);
+        case ExprKind::sub:
+            if (const auto d = written_remainder(e)) return modulo(args[0], *d);
+            return sum(of(args[0]), of(args[1]), -1);
         case ExprKind::mul:
         case ExprKind::shift_left: {
             if (const auto c = constant(1); c && e.kind() == ExprKind::shift_left) {

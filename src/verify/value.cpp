@@ -276,6 +276,10 @@ Value Values::sum(Coefficient constant, std::vector<std::pair<Coefficient, Value
     std::erase_if(collected, [](const auto& term) { return term.second.zero(); });
     if (constant.infinite()) return number(constant);
     if (constant.is_nan()) return unknown("infinity less infinity");
+    if (has_integer && collected.size() == 1 && constant.small_integer()) {  // an integer is one, with its constant
+        const auto& [only, factor] = *collected.begin();
+        if (node(only).kind == Kind::index && factor == 1) return index(node(only).indices[0] + Poly(constant.as_integer()));
+    }
     return merged_sums(constant, std::move(collected));
 }
 

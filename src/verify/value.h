@@ -231,6 +231,9 @@ private:
     bool is_among(Value x, const std::vector<Atom>& around, Value top);
     bool is_part_of(Value part, Value whole, std::vector<Atom> around);
     std::optional<Value> place_in_whole(Value v);
+    bool folds_places(Value v) const;
+    bool not_before(Value v, const Poly& first);
+    void drop_later_places(std::vector<Value>& places);
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
     std::optional<Poly> count_of(const Poly& p) const;  // p, where it is max(0, p)

@@ -96,6 +96,44 @@ std::optional<Value> Values::place_of_other(Value v, Value from, Value to, bool 
     return std::nullopt;
 }
 
+// min(n, select(x(n) == top, n, inf)).
+bool Values::folds_places(Value v) const {
+    const ValueNode& n = node(v);
+    return n.kind == Kind::reduce && n.name == "min" && chosen_where_equal(n.args[0]);
+}
+
+// A place that is `first` or a later one, or none (infinity).
+bool Values::not_before(Value v, const Poly& first) {
+    const ValueNode n = node(v);
+    if (n.kind == Kind::number && n.number == identity("min")) return true;
+    if (n.kind == Kind::index) return prover_.holds(at_least(n.indices[0], first));
+    if (n.kind == Kind::extreme && n.name == "min")
+        return std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return not_before(a, first); });
+    if (n.kind == Kind::function && n.name == "select") return not_before(n.args[1], first) && not_before(n.args[2], first);
+    if (n.kind != Kind::reduce || n.name != "min") return false;
+    const Atom i = ints_.fresh("i");
+    prover_.push();
+    prover_.assume(both(at_least(Poly::of(i), n.lo), less(Poly::of(i), n.hi)));
+    ++opening_;
+    const Value body = replace(n.args[0], {{n.variable, Poly::of(i)}});
+    --opening_;
+    const bool all = not_before(body, first);
+    prover_.pop();
+    return all;
+}
+
+// A row has the place of its own extreme: those after the row, which a fill may add, are not the first.
+void Values::drop_later_places(std::vector<Value>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const ValueNode row = node(places[i]);
+        if (!folds_places(places[i]) || chosen_where_equal(row.args[0])->then != index(Poly::of(row.variable))) continue;
+        if (!names_an_element(row) || !prover_.holds(less(row.lo, row.hi))) continue;
+        const Value found = places[i];
+        std::erase_if(places, [&](Value p) { return p != found && not_before(p, row.hi); });
+        i = static_cast<std::size_t>(std::find(places.begin(), places.end(), found) - places.begin());
+    }
+}
+
 // select(part == whole, place of part, inf), where `whole` is the extreme of more elements than `part`: an element that equals `whole`
 // equals `part`, and then `part` equals `whole`. So it is the place of `whole` among the elements of `part`.
 std::optional<Value> Values::place_in_whole(Value v) {

@@ -144,6 +144,11 @@ std::optional<Value> Values::extreme_of_parts(const Fold& f) {
         for (Value a : n.args) (mentions(a, x) ? inside : outside).push_back(a);
         outside.push_back(reduce(op, x, lo, hi, extreme(op, std::move(inside))));
         return extreme(op, std::move(outside));
+    } else if (n.kind == Kind::extreme && n.name == op && op == "min" &&
+               std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return folds_places(a); })) {
+        std::vector<Value> folds;
+        for (const Value a : std::vector<Value>(n.args)) folds.push_back(reduce(op, x, lo, hi, a));
+        return extreme(op, std::move(folds));
     } else if (n.kind == Kind::sum) {
         std::vector<std::pair<Coefficient, Value>> outside, inside;
         for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.weights[i], n.args[i]);

@@ -92,7 +92,11 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
     const auto of_type = [&](DType t) { return std::optional(Bounds{range_of(t).first, range_of(t).second}); };
     const auto of_integer = [&](const Poly& p) -> std::optional<Bounds> {
         const auto low = prover_.least(p), high = prover_.least(Poly(-1) * p);
-        return low && high ? std::optional(Bounds{*low, -Wide{*high}}) : std::nullopt;
+        // Where constants show no bound, sizes may: no index is beyond 32 bits by much. With one bound alone, the other is far away.
+        constexpr Wide far = Wide{1} << 32;
+        const Wide least = low ? Wide{*low} : prover_.holds(at_least(p, Poly(-(std::int64_t{1} << 32)))) ? -far : -most;
+        const Wide largest = high ? -Wide{*high} : prover_.holds(at_least(Poly(std::int64_t{1} << 32), p)) ? far : most;
+        return least == -most && largest == most ? std::nullopt : std::optional(Bounds{least, largest});
     };
     const auto united = [&](std::size_t from) -> std::optional<Bounds> {
         std::optional<Bounds> all;
@@ -145,8 +149,16 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
             }
             return checked(low, high);
         }
-        case Kind::where:
-        case Kind::extreme: return united(0);
+        case Kind::where: return united(0);
+        case Kind::extreme: {
+            auto all = united(0);
+            for (std::size_t i = 0; all && i < n.args.size(); ++i) {
+                const auto one = bounds(n.args[i]);
+                if (n.name == "min") all->high = std::min(all->high, one->high);
+                else all->low = std::max(all->low, one->low);
+            }
+            return all;
+        }
         case Kind::reduce: {
             const Atom i = ints_.fresh("i");
             prover_.push();

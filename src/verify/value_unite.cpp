@@ -267,6 +267,7 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
             changed = true;
         }
     }
+    if (op == "min") drop_later_places(flat);
     if (constant != identity(op)) flat.push_back(number(constant));
     if (flat.empty()) return number(constant);
     if (flat.size() == 1) return flat[0];

@@ -67,11 +67,11 @@ Expected<std::string, EmitFailure> emit_cute_candidate(const std::vector<const i
     int number = 0;
     for (const ir::Kernel* k : kernels) {
         auto text = cute::Printer(*k, file, kernels.size() > 1 ? ++number : 0).run_as_candidate(helpers);
-        if (!text) return Unexpected(text.error());
+        if (!text) return Unexpected<EmitFailure>{text.error()};
         functions += "\n" + *text;
         arch = std::max(arch, k->arch);
     }
-    if (kernels.empty()) return Unexpected(EmitFailure{"there is no kernel", {}});
+    if (kernels.empty()) return Unexpected<EmitFailure>{EmitFailure{"there is no kernel", {}}};
     return candidate_text(kernels.front()->name, kernels.front()->computes.text, arch, helpers, functions.substr(1));
 }
 
@@ -89,7 +89,7 @@ Expected<std::string, EmitFailure> emit_cute_candidate(const ir::Module& module,
             parameters += fmt::format("//   tensor {} {}{}\n", t.name, t.is_output ? "out " : "", tensor_text(t, ir::names_of(k)));
         for (const ir::ScalarParam& s : k.scalars) parameters += fmt::format("//   scalar {} {}\n", s.name, target::name(s.dtype));
         auto text = cute::Printer(k, file, alike[entry] > 1 ? ++number[entry] : 0).run_as_candidate(helpers, parameters);
-        if (!text) return Unexpected(text.error());
+        if (!text) return Unexpected<EmitFailure>{text.error()};
         functions += *text + "\n";
         arch = std::max(arch, k.arch);
     }
@@ -154,7 +154,7 @@ std::string Printer::launch_lines(const std::string& parameters) const {
 Expected<std::string, EmitFailure> Printer::run_as_candidate(std::set<std::string>& helpers, const std::string& parameters) {
     as_candidate_ = true;
     print_body();
-    if (failed()) return Unexpected(*problem_);
+    if (failed()) return Unexpected<EmitFailure>{*problem_};
     helpers.insert(helpers_.begin(), helpers_.end());
     std::string text;
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) text += map_type(i);

@@ -266,7 +266,7 @@ void Printer::print_body() {
 Expected<CuteKernel, EmitFailure> Printer::run() {
     print_body();
     const std::string host = failed() ? "" : launcher();
-    if (failed()) return Unexpected(*problem_);
+    if (failed()) return Unexpected<EmitFailure>{*problem_};
     std::string head;
     auto comment = [&](const std::string& words) { head += "// " + comment_text(words) + "\n"; };
     comment(fmt::format("{} for {} in CuTe, made by tilewright from {}.", k_.name, k_.arch, file_));

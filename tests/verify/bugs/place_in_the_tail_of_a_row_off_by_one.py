@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: line 13: `n + -1` instead of `n`
+# hint: line 27: `end` instead of `end + 1`
 # rebuilds: an index into one part is counted from the wrong start
 """The first place of a row's maximum, from the whole vectors of the row and its two ends; places behind the vectors are counted from one too far."""
 import tilewright as tw
