@@ -15,6 +15,7 @@
 #include "plan/feedback.h"
 #include "plan/gate_sequence.h"
 #include "runtime/cute_candidate.h"
+#include "runtime/cute_units.h"
 #include "tasks/task.h"
 
 namespace tw::plan {
@@ -37,7 +38,10 @@ public:
         j_.verdict = "not_proved";
         if (!gate("parse", [&] { return parse(); }) || !gate("specification", [&] { return specification(); })) return std::move(j_);
         // The compiler takes seconds: it runs beside the rest.
-        if (options_.compile) built_ = std::async(std::launch::async, [this] { return build(); });
+        if (options_.compile) {
+            build_.emplace(source_, task_.name + ".cu", task_.target, made_.entries);
+            built_ = std::async(std::launch::async, [this] { return build_->finish(); });
+        }
         if (gate("check", [&] { return check(); }) && gate("verify", [&] { return verify(); }) && options_.compile)
             gate("compile", [&] { return compile(); });
         if (built_.valid()) built_.wait();
@@ -144,12 +148,6 @@ private:
         return Answer::pass;
     }
 
-    runtime::Result<runtime::CompiledKernels> build() const {
-        auto request = runtime::request_for_cute(source_, task_.name + ".cu", task_.target);
-        if (!request) return std::move(request).propagate();
-        return runtime::compile(*request);
-    }
-
     Answer compile() {
         const auto made = built_.get();
         if (!made) {
@@ -160,23 +158,28 @@ private:
             if (made.error().kind == runtime::FailureKind::compile_error) return template_errors(made.error().message);
             return refuse(FailureClass::resource, made.error().message + "\n", "its machine code is not safe to run");
         }
-        for (std::size_t i = 0; i < made_.entries.size(); ++i)
-            if (const auto problem = runtime::parameter_problem(made_.module.kernels[i], made_.entries[i], made->cubin))
+        double seconds = 0;
+        bool serialised = false, from_cache = true;
+        for (std::size_t i = 0; i < made_.entries.size(); ++i) {
+            const runtime::CompiledKernels& unit = (*made)[i];
+            if (const auto problem = runtime::parameter_problem(made_.module.kernels[i], made_.entries[i], unit.cubin))
                 return refuse(FailureClass::specification, *problem + "\n", *problem);
-        for (const runtime::KernelResources& r : made->report.kernels) {
-            if (!r.is_entry) continue;
-            j_.resources_known = true;
-            j_.registers = std::max(j_.registers, r.registers);
-            j_.spill_bytes = std::max(j_.spill_bytes, r.spill_store_bytes + r.spill_load_bytes);
+            for (const runtime::KernelResources& r : unit.report.kernels) {
+                if (!r.is_entry) continue;
+                j_.resources_known = true;
+                j_.registers = std::max(j_.registers, r.registers);
+                j_.spill_bytes = std::max(j_.spill_bytes, r.spill_store_bytes + r.spill_load_bytes);
+            }
+            serialised |= unit.report.has(runtime::RemarkKind::wgmma_serialized);
+            seconds += unit.seconds, from_cache &= unit.from_cache;
         }
-        if (made->report.has(runtime::RemarkKind::wgmma_serialized))
+        if (serialised)
             return refuse(FailureClass::resource,
                           "The compiler serialises the wgmma: an accumulator is touched while a group is in flight, or the registers do "
                           "not suffice.\n",
                           "wgmma is serialised");
-        detail_ =
-            fmt::format("{}{} registers, {} bytes spilled, {} bytes shared; {} took {:.1f} s", made->from_cache ? "from the cache: " : "",
-                        j_.registers, j_.spill_bytes, j_.shared_bytes, made->compiler, made->seconds);
+        detail_ = fmt::format("{}{} registers, {} bytes spilled, {} bytes shared; {} took {:.1f} s", from_cache ? "from the cache: " : "",
+                              j_.registers, j_.spill_bytes, j_.shared_bytes, made->front().compiler, seconds);
         if (j_.spill_bytes > 256)
             return refuse(FailureClass::resource, detail_ + ": the tile held by each thread is too large.\n", detail_);
         return Answer::pass;
@@ -208,7 +211,8 @@ private:
     std::vector<runtime::CuteLaunch> launches_;
     std::optional<runtime::CuteProgram> program_;
     runtime::CuteModule made_;
-    std::future<runtime::Result<runtime::CompiledKernels>> built_;  // last: it reads the others
+    std::optional<runtime::CuteBuild> build_;
+    std::future<runtime::Result<std::vector<runtime::CompiledKernels>>> built_;  // last: it reads the others
 };
 
 }  // namespace

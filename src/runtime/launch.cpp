@@ -14,6 +14,7 @@
 #include "ir/launches.h"
 #include "ir/promise.h"
 #include "runtime/compile.h"
+#include "runtime/cute_units.h"
 #include "runtime/tensor_map.h"
 
 namespace tw::runtime {
@@ -81,9 +82,7 @@ Result<std::unique_ptr<KernelModule>> KernelModule::from_cute(const std::string&
 Result<CompiledKernels> KernelModule::compile_kernel(std::size_t index, const std::string& arch, CuteEntry* entry) const {
     const ir::Kernel& kernel = module_.kernels[index];
     if (!cute_text_.empty()) {
-        auto request = request_for_cute(cute_text_, module_.file, arch);
-        if (!request) return std::move(request).propagate();
-        auto compiled = compile(*request);
+        auto compiled = compile_cute_kernel(cute_text_, module_.file, arch, cute_entries_, cute_entries_[index].entry);
         if (!compiled)  // text of a user's: that it does not compile is theirs to mend
             return fail(compiled.error().kind == FailureKind::compile_error ? FailureKind::bad_input : compiled.error().kind,
                         compiled.error().message, compiled.error().fix);
