@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """CuTe text against CUDA text of the same kernels: `tilewright emit --to cute` and `--to cuda`, one IR, timed interleaved.
 
-    python3 bench/cute.py build PROGRAM [--out build-cute] [--only NAMES]        # no GPU needed: emits both, compiles the CuTe text with nvcc
-    python3 bench/cute.py run [--out build-cute] --json bench/results/h200/cute.json
+    python3 bench/cute.py emit PROGRAM [--out build-cute] [--only NAMES]         # no GPU needed: both texts of every case
+    python3 bench/cute.py compile [--out build-cute] [--jobs 16]                 # no GPU needed: the CuTe texts with nvcc, side by side
+    python3 bench/cute.py run [--out build-cute] --json bench/results/h200/cute.json [--seconds 90]
 
-`build` takes the variant that a launch of the case's shape would take, in both forms. `run` checks both against fp64 (outputs poisoned first, ragged shapes too) and then times them as graphs over
-rotating inputs. ratio = CUDA's time / CuTe's time: over 1 means that the CuTe text is faster. Exit status 1 when an answer is wrong.
+The cases are every kernel of FILES: products, activations, softmax, norms, reductions, attention and its gradients. `emit` takes the variant that a launch of the case's shape would take, in both forms. `run` checks the
+CuTe text against the CUDA text (outputs poisoned first), and both against fp64 where `reference` knows the function, ragged shapes too; then times them as graphs over rotating inputs. ratio = CUDA's time / CuTe's time: over 1
+means that the CuTe text is faster. Exit status 1 when an answer is wrong. `--seconds`: no case is begun later; what was left out is named.
 """
 import argparse
+import concurrent.futures
 import ctypes
 import glob
 import json
@@ -47,6 +50,17 @@ CASES = [
 ]
 
 
+# Every other kernel of these files, at the first of the sizes that a variant of it takes.
+FILES = ["activations", "softmax", "softmax_sm90", "layernorm", "layernorm_sm90", "rmsnorm", "rmsnorm_sm90", "reductions", "reductions_sm90", "gemm_sm80", "gemm_sm90", "gemm_cluster_sm90", "gemm_deferred_sm90", "gemm_fused_sm90",
+         "gemm_small_sm90", "gemm_thin_sm90", "gemm_skinny_sm90", "gemm_split_sm90", "gemm_misaligned_sm90", "gemm_f32_sm90", "gemm_fp8_sm90", "gemm_int8_tf32_sm90", "gemm_w4_sm90", "attention_sm90", "attention_variants_sm90",
+         "attention_backward_sm90"]
+OWN_SIZES = {"gemm_small": {"M": 1024, "N": 1024, "K": 1024}, "gemm_thin": {"M": 128, "N": 8192, "K": 8192}, "gemm_skinny": {"M": 16, "N": 8192, "K": 8192}, "split_products": {"M": 512, "N": 512, "K": 16384},
+             "add_splits": {"M": 512, "N": 512}, "pad_rows": {"M": 4096, "N": 4096, "K": 4095}, "gemm_padded": {"M": 4096, "N": 4096, "K": 4095}}
+USUAL_SIZES = [{"M": 4096, "N": 4096, "K": 4096, "KB": 32, "NB": 32, "H": 4096, "A": 16, "R": 1024, "B": 2048},
+               {"B": 2, "HK": 16, "H": 16, "S": 2048, "T": 2048, "D": 128}, {"N": 1 << 26}, {"M": 8192, "N": 1024}]
+NEEDS_DATA = {"attention_packed": "its index tensors describe documents"}  # random numbers are no input
+
+
 def reference(kernel, tensors, scalars):
     """The output in fp64, by the kernel's name and the names of its parameters."""
     import torch
@@ -78,37 +92,39 @@ def reference(kernel, tensors, scalars):
             return x * (x.pow(2).mean(-1, keepdim=True) + eps).rsqrt() * weight
         bias = [v for k, v in d.items() if k != "X" and v.dim() == 1][1]
         return (x - x.mean(-1, keepdim=True)) * (x.var(-1, unbiased=False, keepdim=True) + eps).rsqrt() * weight + bias
-    if kernel.startswith("attention"):
+    if kernel in ("attention", "attention_causal"):
         q, k, v = (tensors[n].float() for n in "QKV")
         groups = q.shape[1] // k.shape[1]
         scores = (q @ k.repeat_interleave(groups, 1).transpose(-1, -2)) * (next(iter(scalars.values())) * 0.6931471805599453)
         if kernel == "attention_causal":
             scores.masked_fill_(torch.ones(q.shape[2], k.shape[2], device=q.device, dtype=torch.bool).triu(1 + k.shape[2] - q.shape[2]), float("-inf"))
         return scores.softmax(-1) @ v.repeat_interleave(groups, 1)
-    if kernel.startswith("gemm"):
+    if kernel in ("gemm", "gemm_cluster", "gemm_deferred_tn", "gemm_small", "gemm_thin", "gemm_skinny", "gemm_padded"):
         a, b = tensors["A"], tensors["B"]
         return a.float() @ b.float().t() if a.numel() * b.shape[0] > 1 << 34 else d["A"] @ d["B"].t()
-    raise KeyError(kernel)
+    if kernel == "row_mean":
+        return x.mean(-1)
+    if kernel == "row_min":
+        return x.amin(-1)
+    if kernel == "column_sum":
+        return x.sum(0)
+    return None
 
 
 class Shape:
     """What plan.sizes_of looks at, without a GPU."""
 
-    def __init__(self, dtype, shape):
-        self.dtype, self.shape = "torch." + dtype, tuple(shape)
+    def __init__(self, dtype, shape, strides):
+        self.dtype, self.shape, self.strides = "torch." + dtype, tuple(shape), tuple(strides)
 
     def stride(self):
-        out, n = [], 1
-        for e in reversed(self.shape):
-            out.insert(0, n)
-            n *= e
-        return tuple(out)
+        return self.strides
 
 
 def fits(plan_module, entry, sizes):
     planned = plan_module.PlannedKernel(entry, None)
     try:
-        tensors = {t["name"]: Shape(plan_module.DTYPES[t["dtype"]], [plan_module.value(d, sizes) for d in t["dims"]]) for t in entry["tensors"]}
+        tensors = {t["name"]: Shape(plan_module.DTYPES.get(t["dtype"], t["dtype"]), [plan_module.value(d, sizes) for d in t["dims"]], [plan_module.value(d, sizes) for d in t["strides"]]) for t in entry["tensors"]}
         return planned.sizes_of(tensors) is not None
     except (plan_module.Unfit, KeyError, NameError):
         return False
@@ -122,37 +138,74 @@ def headers():
     return found[0]
 
 
-def build(o):
+def emitted(o, file, kernel, form):
+    """The kernels of a file, or one of them, as `emit` prints them; a kernel without text has an `error`."""
+    words = [o.program, "emit", f"kernels/{file}.py", "--to", form, "--json"] + (["--kernel", kernel] if kernel else [])
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT).stdout)["kernels"]
+
+
+def all_cases(o, plans_of):
+    import plan
+    known = {(file, kernel) for _, file, kernel, _, _ in CASES}
+    yield from CASES
+    for file in FILES:
+        for kernel in dict.fromkeys(k["name"] for k in plans_of(file)):
+            if (file, kernel) in known or kernel in NEEDS_DATA:
+                continue
+            entries = [k for k in plans_of(file) if k["name"] == kernel]
+            tried = ([OWN_SIZES[kernel]] if kernel in OWN_SIZES else []) + [{n: u[n] for n in entries[0]["sizes"]} for u in USUAL_SIZES if all(n in u for n in entries[0]["sizes"])]
+            sizes = next((t for t in tried if any(fits(plan, e, t) for e in entries)), None)
+            yield f"{kernel} {entries[0]['tensors'][0]['dtype']} ({file})", file, kernel, sizes, None
+
+
+def emit(o):
+    import functools
     import plan
     out = pathlib.Path(o.out)
     out.mkdir(parents=True, exist_ok=True)
-    index = json.loads((out / "index.json").read_text()) if (out / "index.json").exists() else {}
-    for name, file, kernel, sizes, ragged in CASES:
+    o.program = str(pathlib.Path(o.program).resolve())
+    plans_of = functools.lru_cache(None)(lambda file: emitted(o, file, None, "plan"))
+    texts_of = functools.lru_cache(None)(lambda file, kernel: emitted(o, file, kernel, "cute"))
+    index = {}
+    for name, file, kernel, sizes, ragged in all_cases(o, plans_of):
         if o.only and not any(word in name for word in o.only.split(",")):
             continue
-        path = ROOT / "kernels" / f"{file}.py"
-        plans = json.loads(subprocess.run([o.program, "emit", str(path), "--kernel", kernel, "--to", "plan", "--json"], stdout=subprocess.PIPE, text=True, check=True).stdout)["kernels"]
-        texts = json.loads(subprocess.run([o.program, "emit", str(path), "--kernel", kernel, "--to", "cute", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout)["kernels"]
-        picked = next((i for i, p in enumerate(plans) if fits(plan, p, sizes)), None)
-        if picked is None or "error" in texts[picked]:
-            print(f"{name}: no CuTe text: {texts[picked]['error'] if picked is not None else 'no variant fits'}")
-            index[name] = {"error": texts[picked]["error"] if picked is not None else "no variant fits"}
+        plans = [p for p in plans_of(file) if p["name"] == kernel]
+        picked = next((i for i, p in enumerate(plans) if sizes and fits(plan, p, sizes)), None)
+        text = texts_of(file, kernel)[picked] if picked is not None else {"error": "no variant takes the usual sizes"}
+        if "error" in text:
+            print(f"{name}: no CuTe text: {text['error']}")
+            index[name] = {"error": text["error"], "file": f"kernels/{file}.py", "kernel": kernel}
             continue
         stem = f"{file}-{kernel}-{picked}"
         (out / f"{stem}.json").write_text(json.dumps({"kernels": [plans[picked]]}))
-        source, library = out / f"{stem}.cu", out / f"{stem}.so"
-        if not (library.exists() and source.exists() and source.read_text() == texts[picked]["source"]):
-            source.write_text(texts[picked]["source"])
-            began = time.monotonic()
-            ran = subprocess.run(["nvcc", "-std=c++17", "-O3", "-arch=sm_90a", "--expt-relaxed-constexpr", "-shared", "-Xcompiler", "-fPIC", "-Xptxas", "-v", "-I", headers(),
-                                  "-L", "/usr/local/cuda/lib64/stubs", "-o", str(library), str(source), "-lcuda"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if ran.returncode:
-                source.unlink()
-                sys.exit(ran.stdout[-3000:])
-            used = [line for line in ran.stdout.splitlines() if "Used" in line or "spill" in line]
-            print(f"{name}: compiled in {time.monotonic() - began:.0f} s; {' '.join(' '.join(used).split())}", flush=True)
-        index[name] = {"stem": stem, "launcher": texts[picked]["launcher"], "variant": texts[picked]["variant"], "file": f"kernels/{file}.py", "kernel": kernel, "sizes": sizes, "ragged": ragged}
-        (out / "index.json").write_text(json.dumps(index, indent=1))
+        source = out / f"{stem}.cu"
+        if not source.exists() or source.read_text() != text["source"]:
+            source.write_text(text["source"])
+            (out / f"{stem}.so").unlink(missing_ok=True)
+        index[name] = {"stem": stem, "launcher": text["launcher"], "variant": text["variant"], "file": f"kernels/{file}.py", "kernel": kernel, "sizes": sizes, "ragged": ragged}
+    (out / "index.json").write_text(json.dumps(index, indent=1))
+    print(f"{sum('error' not in e for e in index.values())} of {len(index)} cases have CuTe text")
+
+
+def compile_all(o):
+    out = pathlib.Path(o.out)
+    stems = sorted({e["stem"] for e in json.loads((out / "index.json").read_text()).values() if "stem" in e and not (out / f"{e['stem']}.so").exists()})
+    include, began = headers(), time.monotonic()
+
+    def one(stem):
+        start = time.monotonic()
+        # The host's part is one launcher: nothing there is worth optimising.
+        ran = subprocess.run(["nvcc", "-std=c++17", "-O3", "-Xcompiler", "-O0", "-arch=sm_90a", "--expt-relaxed-constexpr", "-shared", "-Xcompiler", "-fPIC", "-Xptxas", "-v", "-I", include,
+                              "-L", "/usr/local/cuda/lib64/stubs", "-o", str(out / f"{stem}.so"), str(out / f"{stem}.cu"), "-lcuda"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if ran.returncode:
+            (out / f"{stem}.log").write_text(ran.stdout)
+        used = [line for line in ran.stdout.splitlines() if "Used" in line or "spill" in line]
+        print(f"{time.monotonic() - began:5.0f} s  {stem}: {'does not compile' if ran.returncode else 'compiled'} in {time.monotonic() - start:.0f} s; {' '.join(' '.join(used).split())[:200] if not ran.returncode else ran.stdout[-600:]}", flush=True)
+        return ran.returncode
+
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        return 1 if any(list(pool.map(one, stems))) else 0
 
 
 def run(o):
@@ -162,9 +215,16 @@ def run(o):
     out, cases, failed = pathlib.Path(o.out), [], False
     index = json.loads((out / "index.json").read_text())
     torch.manual_seed(5)
+    began = time.monotonic()
+    plan.load([str(out / f"{e['stem']}.json") for e in index.values() if "stem" in e])  # all at once: below they come from the cache
+    print(f"CUDA texts compiled in {time.monotonic() - began:.0f} s", flush=True)
     for name, entry in index.items():
         if "error" in entry:
-            cases.append({"case": name, "status": "no text", "message": entry["error"]})
+            cases.append({"case": name, "file": entry["file"], "kernel": entry["kernel"], "status": "no text", "message": entry["error"]})
+            continue
+        if not (out / f"{entry['stem']}.so").exists() or (o.seconds and time.monotonic() - began > o.seconds):
+            cases.append({"case": name, "file": entry["file"], "kernel": entry["kernel"], "status": "not built" if not (out / f"{entry['stem']}.so").exists() else "not reached"})
+            failed |= cases[-1]["status"] == "not built"
             continue
         planned = next(iter(plan.load(str(out / f"{entry['stem']}.json")).values()))
         described = planned.list[0].plan
@@ -176,8 +236,13 @@ def run(o):
         def made(sizes):
             tensors = {}
             for t in described["tensors"]:
-                shape = [plan.value(d, sizes) for d in t["dims"]]
-                tensors[t["name"]] = torch.randn(shape, device="cuda", dtype=torch.float32).to(getattr(torch, plan.DTYPES[t["dtype"]]))
+                shape, strides = ([plan.value(d, sizes) for d in t[what]] for what in ("dims", "strides"))
+                dtype = getattr(torch, plan.DTYPES.get(t["dtype"], t["dtype"]))
+                if dtype in (torch.int8, torch.uint8, torch.int32):
+                    values = torch.randint(-8, 8, shape, device="cuda", dtype=torch.int32)
+                else:  # a row's log-sum is above its elements
+                    values = torch.randn(shape, device="cuda", dtype=torch.float32) + (12.0 if t["name"] == "LSE" and not t["output"] else 0.0)
+                tensors[t["name"]] = torch.empty_strided(shape, strides, device="cuda", dtype=dtype).copy_(values)
             return tensors
 
         def cute(tensors, sizes):
@@ -192,20 +257,27 @@ def run(o):
 
         row = {"case": name, "file": entry["file"], "kernel": entry["kernel"], "variant": entry["variant"], "sizes": entry["sizes"], "peer": "our CUDA text", "status": "right", "checks": []}
         try:
-            outputs = ["O"] if entry["kernel"].startswith("attention") else [t["name"] for t in described["tensors"] if t.get("output", t.get("is_output"))] or [described["tensors"][-1]["name"]]
-            tolerance = 1e-2 if any(t["dtype"] in ("bf16", "f16") for t in described["tensors"]) else 1e-5
+            outputs = [t for t in described["tensors"] if t["output"]]
+            tolerance = 1e-2 if any(t["dtype"] not in ("f32", "i32") for t in described["tensors"]) else 1e-5
             for sizes in filter(None, [entry["ragged"], entry["sizes"]]):
-                tensors = made(sizes)
+                tensors, answers = made(sizes), {}
                 want = reference(entry["kernel"], tensors, scalars)
                 for form, call in (("cute", cute(tensors, sizes)), ("cuda", planned.prepare(scalars, **tensors))):
-                    harness.poison(tensors[outputs[0]])
+                    for t in outputs:
+                        tensors[t["name"]].zero_() if t["zeroed"] else harness.poison(tensors[t["name"]])
                     call()
                     torch.cuda.synchronize()
-                    got = harness.check(tensors[outputs[0]].reshape(want.shape), want, tolerance)
-                    row["checks"].append({"form": form, "sizes": sizes, **got})
-                    if not got["ok"]:
-                        row["status"] = "wrong"
-                del tensors, want
+                    answers[form] = {t["name"]: tensors[t["name"]].clone() for t in outputs}
+                    if want is not None:
+                        first = answers[form]["O" if entry["kernel"].startswith("attention") else outputs[0]["name"]]
+                        row["checks"].append({"form": form, "against": "fp64", "sizes": sizes, **harness.check(first.reshape(want.shape), want, tolerance)})
+                for t in outputs:
+                    ours, theirs = answers["cute"][t["name"]], answers["cuda"][t["name"]]
+                    got = harness.check(ours.double(), theirs.double(), 1e-6 if t["dtype"] in ("f32", "i32") else 2e-3)
+                    row["checks"].append({"form": "cute", "against": "our CUDA text", "output": t["name"], "sizes": sizes, "equal_bits": bool(torch.equal(ours.view(torch.uint8), theirs.view(torch.uint8))), **got})
+                if not all(c["ok"] for c in row["checks"]):
+                    row["status"] = "wrong"
+                del tensors, want, answers, ours, theirs
             if row["status"] == "right":
                 bytes_of_one = sum(v.numel() * v.element_size() for v in made(entry["sizes"]).values())
                 sets = max(1, min(4, -(-(256 << 20) // bytes_of_one)))
@@ -220,25 +292,31 @@ def run(o):
         failed |= row["status"] != "right"
         cases.append(row)
         torch.cuda.empty_cache()
-        print(f"{name:34} {row['status']:7} cuda {row.get('peer_us', 0):9.1f} us  cute {row.get('ours_us', 0):9.1f} us  ratio {row.get('ratio', 0):.3f}", flush=True)
+        print(f"{name[:48]:48} {row['status']:7} cuda {row.get('peer_us', 0):9.1f} us  cute {row.get('ours_us', 0):9.1f} us  ratio {row.get('ratio', 0):.3f}", flush=True)
         if o.json:
             pathlib.Path(o.json).write_text(json.dumps({"suite": "cute", "command": "python3 bench/cute.py run --json bench/results/h200/cute.json", "versions": {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, "cases": cases}, indent=1) + "\n")
+    ratios = [c["ratio"] for c in cases if c.get("ratio")]
+    states = {s: sum(c["status"] == s for c in cases) for s in dict.fromkeys(c["status"] for c in cases)}
+    print(f"{states}; within 3 %: {sum(r >= 1 / 1.03 for r in ratios)} of {len(ratios)}; under: {[(c['case'], round(c['ratio'], 3)) for c in cases if c.get('ratio') and c['ratio'] < 1 / 1.03]}")
     return 1 if failed else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    b = commands.add_parser("build")
-    b.add_argument("program")
-    b.add_argument("--only", help="cases whose names hold one of these words, with commas between")
+    e = commands.add_parser("emit")
+    e.add_argument("program")
+    e.add_argument("--only", help="cases whose names hold one of these words, with commas between")
+    c = commands.add_parser("compile")
+    c.add_argument("--jobs", type=int, default=16)
     r = commands.add_parser("run")
     r.add_argument("--json")
-    r.add_argument("--rounds", type=int, default=20)
-    for p in (b, r):
+    r.add_argument("--rounds", type=int, default=16)
+    r.add_argument("--seconds", type=float, default=0)
+    for p in (e, c, r):
         p.add_argument("--out", default=str(ROOT / "build-cute"))
     o = parser.parse_args()
-    return build(o) if o.command == "build" else run(o)
+    return {"emit": emit, "compile": compile_all, "run": run}[o.command](o)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import json
 
 import harness as tw
 
-DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8"}
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32}
 
 
