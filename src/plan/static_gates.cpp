@@ -375,7 +375,7 @@ Judgement judged_in_time(const GateOptions& options, std::function<Judgement(con
 Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options) {
     runtime::WorkerLimits limits;
     // CuTe's templates take several seconds a kernel, and a program has half a dozen.
-    limits.seconds = options.deadline.within(options.verify_seconds * (task.language == "cute" ? 2 : 1));
+    limits.seconds = options.deadline.within(options.verify_seconds * (task.language == "cute" ? 4 : 1));
     limits.memory_bytes = std::uint64_t{8} << 30;
     const Scratch scratch;  // for the compiler's tools
     limits.box = runtime::box_for_checks(scratch.path());
