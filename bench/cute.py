@@ -190,7 +190,7 @@ def emit(o):
 
 def compile_all(o):
     out = pathlib.Path(o.out)
-    stems = sorted({e["stem"] for e in json.loads((out / "index.json").read_text()).values() if "stem" in e and not (out / f"{e['stem']}.so").exists()})
+    stems = sorted({e["stem"] for e in json.loads((out / "index.json").read_text()).values() if "stem" in e and not (out / f"{e['stem']}.so").exists()}, key=lambda stem: -(out / f"{stem}.cu").stat().st_size)  # the longest first
     include, began = headers(), time.monotonic()
 
     def one(stem):
