@@ -63,6 +63,9 @@ UnprovedReasons about_values() {
          "let one mask cover the tile, with the fold's identity on its other side (0 for a sum, -inf for a maximum), or fold with tw.sum "
          "and "
          "tw.max instead of step by step"},
+        {"a difference in which what a narrower type has rounded cancels",
+         "a value was rounded to a narrower type, and most of it is taken away again: of what is left the rounding is no small part",
+         "subtract before rounding, or keep the value in f32 until the difference is taken"},
         {"a value less its own rounding in a way that is not followed",
          "computes states what rounding leaves of a value, and here a value and its rounding are subtracted in another way",
          "round once and subtract in f32: h = x.to(T), then x - h.to(f32), with X - f32(T(X)) in computes"},

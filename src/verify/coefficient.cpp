@@ -1,5 +1,7 @@
 #include "verify/coefficient.h"
 
+#include "verify/integer.h"
+
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -207,6 +209,16 @@ Coefficient operator+(const Coefficient& a, const Coefficient& b) {
     return c;
 }
 
+// A number that a double does not hold, of factors that it holds: nothing that uses it is proved.
+Coefficient Coefficient::in_range(double v, bool of_numbers) {
+    if (of_numbers && (std::fabs(v) < std::numeric_limits<double>::min() || std::isinf(v))) note_overflow();
+    return inexact(v);
+}
+
+Coefficient Coefficient::product_in_range(double a, double b) {
+    return in_range(a * b, a != 0 && b != 0 && std::isfinite(a) && std::isfinite(b));
+}
+
 Coefficient operator*(const Coefficient& a, const Coefficient& b) {
     if (a.exact_ && b.exact_ && a.den_ == 1 && b.den_ == 1 && a.plain() && b.plain()) {
         Coefficient c;
@@ -215,9 +227,9 @@ Coefficient operator*(const Coefficient& a, const Coefficient& b) {
     if (!a.exact_ || !b.exact_) {
         if (!a.exact_ && b.exact_ && b.num_ == 1 && b.den_ == 1 && b.plain()) return a;
         if (!b.exact_ && a.exact_ && a.num_ == 1 && a.den_ == 1 && a.plain()) return b;
-        return Coefficient::inexact(a.value() * b.value());
+        return Coefficient::product_in_range(a.value(), b.value());
     }
-    const auto failed = [&] { return Coefficient::inexact(a.value() * b.value()); };
+    const auto failed = [&] { return Coefficient::product_in_range(a.value(), b.value()); };
     Coefficient c;
     const Wide x = common_divisor(a.num_, b.den_), y = common_divisor(b.num_, a.den_);
     if (x == 0 || y == 0) return c;  // a factor is 0
@@ -262,7 +274,7 @@ Coefficient Coefficient::square_root() const {
 
 Coefficient Coefficient::power(const Coefficient& p) const {
     if (p == Coefficient(1) || *this == Coefficient(1)) return *this;
-    if (!exact_) return inexact(std::pow(value_, p.value()));
+    if (!exact_) return in_range(std::pow(value_, p.value()), value_ != 0 && std::isfinite(value_));
     if (p.small_integer() && std::abs(p.as_integer()) <= 64) {
         std::int64_t n = p.as_integer();
         Coefficient base = *this, result(1);
@@ -282,7 +294,7 @@ Coefficient Coefficient::power(const Coefficient& p) const {
         if (negative()) return inexact(std::nan(""));
         return square_root().power(twice);
     }
-    return inexact(std::pow(value(), p.value()));
+    return in_range(std::pow(value(), p.value()), value() != 0 && std::isfinite(value()));
 }
 
 bool operator==(const Coefficient& a, const Coefficient& b) {

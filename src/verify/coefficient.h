@@ -70,6 +70,8 @@ private:
     bool plain() const { return root_ == 1 && half_pi_ == 0 && ln2_ == 0 && ln10_ == 0; }
     bool same_kind(const Coefficient& o) const { return root_ == o.root_ && half_pi_ == o.half_pi_ && ln2_ == o.ln2_ && ln10_ == o.ln10_; }
     static Coefficient inexact(double v);
+    static Coefficient in_range(double v, bool of_numbers);
+    static Coefficient product_in_range(double a, double b);
     bool reduce();
     Coefficient square_root() const;
     static std::optional<Coefficient> multiple_of_irrational(double v);

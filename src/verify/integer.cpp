@@ -50,6 +50,8 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 
 std::uint64_t coefficient_overflows() { return overflows; }
 
+void note_overflow() { ++overflows; }
+
 void distrust_after_overflow(std::vector<Obligation>& obligations, std::uint64_t overflows_before) {
     if (coefficient_overflows() == overflows_before) return;
     for (Obligation& o : obligations) {

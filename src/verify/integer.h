@@ -55,6 +55,7 @@ std::optional<Poly> divided(const Poly& a, const Poly& b);
 // Coefficients have 64 bits. One that does not fit wraps around, and this thread's count goes up: what was then claimed with the help of
 // polynomials is not proved. `distrust_after_overflow` takes it back where the count has changed since.
 std::uint64_t coefficient_overflows();
+void note_overflow();
 std::int64_t plus(std::int64_t a, std::int64_t b);
 std::int64_t times(std::int64_t a, std::int64_t b);
 void distrust_after_overflow(std::vector<Obligation>& obligations, std::uint64_t overflows_before);

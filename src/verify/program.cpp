@@ -52,6 +52,7 @@ namespace {
 struct Contents {
     std::vector<Atom> variables;
     Value value = -1;
+    Rounding rounding;  // what storing has made of it, where somebody compares it
 };
 
 class Composition {
@@ -205,7 +206,9 @@ private:
             c.variables = indices_of(e, sizes, bound);
             ints_.tensor_names = values_.tensor_names = &tensors;
             values_.scalar_names = &scalars;
-            const Value local = values_.from(e.value, leaf(sizes), bound, kernel.tensors[at(e.output)].dtype);
+            values_.meaning = [&](int tensor, const std::vector<Poly>& index) { return now(tensor, index); };
+            const Typed stored = values_.stored_from(e.value, leaf(sizes), bound, kernel.tensors[at(e.output)].dtype);
+            values_.meaning = nullptr;
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
             if (!whole(e, kernel.tensors[at(e.output)], sizes))
                 obstacle =
@@ -216,11 +219,11 @@ private:
                            " stores there is not shown to be one";
             if (const std::string buffer = unwritten_in(e.value, tensors); !buffer.empty())
                 obstacle = "`" + buffer + "` is read before a launch writes it";
-            if (const std::string buffer = cancelled_in(e.value, local, tensors); !buffer.empty())
-                obstacle = "`" + buffer + "` cancels, and what it holds is not known to be a number";
             if (steered_by_written(e.value, tensors))
                 obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
-            c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
+            c.value = obstacle.empty() ? values_.simplified(stored.value) : values_.unknown(obstacle);
+            c.rounding = stored.rounding;
+            c.rounding.in_memory = false;
             prover_.pop();
             after[target] = c;
         }
@@ -246,32 +249,6 @@ private:
         });
     }
 
-    // A buffer that the term has and its value has not, T - T, where what it holds is no number or is not known.
-    std::string cancelled_in(const ir::Term& t, Value value, const std::vector<int>& tensors) {
-        std::set<int> left, named;
-        std::set<Value> seen;
-        const std::function<void(Value)> look = [&](Value v) {
-            if (!seen.insert(v).second) return;
-            const ValueNode& n = values_.node(v);
-            if (n.kind == ValueNode::Kind::element) left.insert(n.id);
-            for (Value a : n.args) look(a);
-        };
-        look(value);
-        const std::function<void(const ir::Term&)> name = [&](const ir::Term& x) {
-            if (x->kind == ir::TermKind::element) named.insert(tensors[at(x->id)]);
-            for (const ir::Term& a : x->args) name(a);
-        };
-        name(t);
-        for (int tensor : named) {
-            const auto found = contents_.find(tensor);
-            if (left.count(tensor) || found == contents_.end()) continue;
-            const Value held = found->second.value;
-            if (values_.has_unknown(held) || values_.undefined_part(held) || values_.may_be_infinite(held))
-                return program_.tensors[at(tensor)].name;
-        }
-        return {};
-    }
-
     // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.
     std::string unwritten_in(const ir::Term& t, const std::vector<int>& tensors) const {
         const int tensor = t->kind == ir::TermKind::element ? tensors[at(t->id)] : -1;
@@ -291,18 +268,18 @@ private:
                std::any_of(t->args.begin(), t->args.end(), [&](const ir::Term& a) { return steered_by_written(a, tensors); });
     }
 
-    // The value with every element of a tensor that a launch has written replaced by what it holds.
-    Value now(Value v) {
-        return values_.with_elements(v, [&](int tensor, const std::vector<Poly>& index) -> std::optional<Value> {
-            auto it = contents_.find(tensor);
-            if (it == contents_.end()) {
-                if (tensor < program_.parameter_count) return std::nullopt;
-                return values_.unknown("`" + program_.tensors[at(tensor)].name + "` is read before a launch writes it");
-            }
-            std::map<Atom, Poly> with;
-            for (std::size_t d = 0; d < it->second.variables.size(); ++d) with[it->second.variables[d]] = index[d];
-            return values_.simplified(values_.replace(it->second.value, with));
-        });
+    // What an element of a tensor that a launch has written is now.
+    std::optional<Typed> now(int tensor, const std::vector<Poly>& index) {
+        auto it = contents_.find(tensor);
+        if (it == contents_.end()) {
+            if (tensor < program_.parameter_count) return std::nullopt;
+            return Typed{values_.unknown("`" + program_.tensors[at(tensor)].name + "` is read before a launch writes it"), {}};
+        }
+        std::map<Atom, Poly> with;
+        for (std::size_t d = 0; d < it->second.variables.size(); ++d) with[it->second.variables[d]] = index[d];
+        Rounding rounding = it->second.rounding;
+        rounding.in_memory = rounding.kind != Rounding::Kind::exact;
+        return Typed{values_.simplified(values_.replace(it->second.value, with)), rounding};
     }
 
     bool names_places_once(const ir::Scatter& s) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/index.h"
 #include "base/processor_time.h"
@@ -53,11 +54,13 @@ private:
         MemoryPart part;
         std::vector<Atom> variables;
         Value value = -1;
+        Rounding rounding;  // what storing has made of it, where somebody compares it
     };
     // What a `let` of the program says that a buffer holds. Once shown, the let is a name: an element of the buffer's number.
     struct Stage {
         const ir::Equation* equation = nullptr;
-        std::optional<Value> want;  // at (variables...)
+        std::optional<Typed> want;  // at (variables...)
+        Rounding rounding;  // of the elements that are called by the buffer's name: lost, where the let and the buffer round otherwise
         std::vector<Atom> variables;
         bool shown = false;    // that the buffer has held it: elements of the buffer mean it
         bool current = false;  // it still does
@@ -111,11 +114,11 @@ private:
                             const std::vector<int>& actual) const;
     std::optional<MemoryPart> written_by(const ir::Equation& e, int argument, const std::vector<Poly>& sizes);
     bool unwritten(int memory) const { return memory >= program_.parameter_count && !written_.count(memory); }
-    Value held(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
-    Value held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index, const Poly& number);
-    Value meant(int tensor, const std::vector<Poly>& index);
-    Value stated(const ir::Equation& e, const std::vector<Atom>& variables);
-    Value expanded(Stage& stage);
+    Typed held(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
+    Typed held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index, const Poly& number);
+    Typed meant(int tensor, const std::vector<Poly>& index);
+    Typed stated(const ir::Equation& e, const std::vector<Atom>& variables);
+    Typed expanded(Stage& stage);
     void try_stage(int memory);
     Obligation judge(const ir::Equation& e);
     bool same(Value a, Value b);
@@ -298,14 +301,19 @@ void FlatComposition::follow(const ir::Launch& launch) {
             values_.tensor_names = &numbers;
             ints_.tensor_names = &memories;
             values_.scalar_names = &scalars;
-            const Value local = values_.from(e.value, leaf(sizes), bound, formal.dtype);
-            values_.tensor_names = values_.scalar_names = ints_.tensor_names = nullptr;
-            w.value = values_.with_elements(local, [&](int number, const std::vector<Poly>& index) -> std::optional<Value> {
+            values_.meaning = [&](int number, const std::vector<Poly>& index) -> std::optional<Typed> {
                 const auto it = argument_of.find(number);
                 if (it == argument_of.end()) return std::nullopt;
-                return held(ir::memory_of(program_, it->second), part(it->second), index);
-            });
-            w.value = values_.simplified(w.value);
+                Typed now = held(ir::memory_of(program_, it->second), part(it->second), index);
+                now.rounding.in_memory = now.rounding.kind != Rounding::Kind::exact;
+                return now;
+            };
+            const Typed stored = values_.stored_from(e.value, leaf(sizes), bound, formal.dtype);
+            values_.meaning = nullptr;
+            values_.tensor_names = values_.scalar_names = ints_.tensor_names = nullptr;
+            w.value = values_.simplified(stored.value);
+            w.rounding = stored.rounding;
+            w.rounding.in_memory = false;
             prover_.pop();
         } else {
             w.value = values_.unknown(obstacle);
@@ -327,45 +335,47 @@ void FlatComposition::follow(const ir::Launch& launch) {
 }
 
 // What the tensor holds at an index of a part of it, by the launches so far.
-Value FlatComposition::held(int memory, const MemoryPart& seen, const std::vector<Poly>& index) {
+Typed FlatComposition::held(int memory, const MemoryPart& seen, const std::vector<Poly>& index) {
     const Poly number = seen.number(index);
     const auto stage = stages_.find(memory);
-    if (stage != stages_.end() && stage->second.current) return values_.element(memory, {number});
+    if (stage != stages_.end() && stage->second.current) return {values_.element(memory, {number}), stage->second.rounding};
     if (stage != stages_.end() && stage->second.failed)
-        return values_.unknown("`" + program_.tensors[at(memory)].name + "` is not shown to hold what its let says");
+        return {values_.unknown("`" + program_.tensors[at(memory)].name + "` is not shown to hold what its let says"), {}};
     const auto it = written_.find(memory);
     return held_after(memory, it == written_.end() ? 0 : it->second.size(), seen, index, number);
 }
 
-Value FlatComposition::held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index,
+Typed FlatComposition::held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index,
                                   const Poly& number) {
     if (writes == 0) {
-        if (memory < program_.parameter_count) return values_.element(memory, {number});
-        if (prover_.contradictory()) return values_.number(0);  // all of it was written
-        return values_.unknown("a part of `" + program_.tensors[at(memory)].name + "` is read before a launch writes it");
+        if (memory < program_.parameter_count) return {values_.element(memory, {number}), {}};
+        if (prover_.contradictory()) return {values_.number(0), {}};  // all of it was written
+        return {values_.unknown("a part of `" + program_.tensors[at(memory)].name + "` is read before a launch writes it"), {}};
     }
     const Written w = written_.at(memory)[writes - 1];
-    if (w.part.same_as(seen)) return values_.simplified(opened(values_.replace(w.value, with(w.variables, index))));
+    if (w.part.same_as(seen)) return {values_.simplified(opened(values_.replace(w.value, with(w.variables, index)))), w.rounding};
     const MemoryPart own = part(memory);
     const auto digits = digits_in(w.part, number, own.strides, count_of(own), ints_, prover_);
-    if (!digits) return values_.unknown("`" + program_.tensors[at(memory)].name + "` is written through a view that is not followed");
-    const auto value = [&] { return values_.simplified(opened(values_.replace(w.value, with(w.variables, digits->index)))); };
+    if (!digits) return {values_.unknown("`" + program_.tensors[at(memory)].name + "` is written through a view that is not followed"), {}};
+    const auto value = [&] {
+        return Typed{values_.simplified(opened(values_.replace(w.value, with(w.variables, digits->index)))), w.rounding};
+    };
     if (digits->inside.is_yes() || prover_.holds(digits->inside)) return value();
     if (prover_.holds(negated(digits->inside))) return held_after(memory, writes - 1, seen, index, number);
     prover_.push();
     prover_.assume(digits->inside);
-    const Value then = value();
+    const Typed then = value();
     prover_.pop();
     prover_.push();
     prover_.assume(negated(digits->inside));
     const bool dead = prover_.contradictory();
-    const Value otherwise = dead ? then : held_after(memory, writes - 1, seen, index, number);
+    const Typed otherwise = dead ? then : held_after(memory, writes - 1, seen, index, number);
     prover_.pop();
-    return values_.where(digits->inside, then, otherwise);
+    return {values_.where(digits->inside, then.value, otherwise.value), joined(then.rounding, otherwise.rounding)};
 }
 
 // An element that the program's `computes` speaks of.
-Value FlatComposition::meant(int tensor, const std::vector<Poly>& index) {
+Typed FlatComposition::meant(int tensor, const std::vector<Poly>& index) {
     const MemoryPart own = part(tensor);
     const auto it = stages_.find(tensor);
     // Outside of the tensor a number in memory is that of another element; outside of a buffer its let has values of its own.
@@ -374,24 +384,28 @@ Value FlatComposition::meant(int tensor, const std::vector<Poly>& index) {
         inside = both(inside, both(at_least(index[d], Poly(0)), less(index[d], Poly(own.dims[d]))));
     const bool within = prover_.holds(inside);
     if (it == stages_.end() && !within)
-        return values_.unknown("`computes` may speak of an element outside of `" + program_.tensors[at(tensor)].name + "`");
-    if (it == stages_.end() || (it->second.shown && within)) return values_.element(tensor, {own.number(index)});
-    const Value v = expanded(it->second);
-    return values_.simplified(values_.replace(v, with(it->second.variables, index)));
+        return {values_.unknown("`computes` may speak of an element outside of `" + program_.tensors[at(tensor)].name + "`"), {}};
+    if (it == stages_.end() || (it->second.shown && within)) return {values_.element(tensor, {own.number(index)}), {}};
+    const Typed v = expanded(it->second);
+    return {values_.simplified(values_.replace(v.value, with(it->second.variables, index))), v.rounding};
 }
 
-Value FlatComposition::stated(const ir::Equation& e, const std::vector<Atom>& variables) {
+Typed FlatComposition::stated(const ir::Equation& e, const std::vector<Atom>& variables) {
     std::map<int, Poly> bound;
     for (std::size_t d = 0; d < e.output_vars.size(); ++d) bound[e.output_vars[d]] = Poly::of(variables[d]);
-    const Value v = values_.from(e.value, leaf(no_sizes_), bound, program_.tensors[at(e.output)].dtype);
-    return values_.simplified(
-        values_.with_elements(v, [&](int tensor, const std::vector<Poly>& index) -> std::optional<Value> { return meant(tensor, index); }));
+    const auto outer = std::exchange(
+        values_.meaning, [&](int tensor, const std::vector<Poly>& index) -> std::optional<Typed> { return meant(tensor, index); });
+    // What `computes` says of a float is a number that nothing rounds, unless it says so.
+    const target::DType type = program_.tensors[at(e.output)].dtype;
+    const Typed v = values_.stored_from(e.value, leaf(no_sizes_), bound, target::info(type).is_float ? target::DType::F64 : type);
+    values_.meaning = outer;
+    return {values_.simplified(v.value), v.rounding};
 }
 
-Value FlatComposition::expanded(Stage& stage) {
+Typed FlatComposition::expanded(Stage& stage) {
     if (!stage.want) {
         stage.variables = indices(part(stage.equation->output).dims);
-        stage.want = values_.unknown("a let that uses itself");
+        stage.want = Typed{values_.unknown("a let that uses itself"), {}};
         stage.want = stated(*stage.equation, stage.variables);
     }
     return *stage.want;
@@ -409,8 +423,9 @@ void FlatComposition::try_stage(int memory) {
     for (std::size_t d = 0; d < own.dims.size(); ++d) {
         if (e.output_extents[d].as_constant() != own.dims[d] || !ir::start_of(e, d).is_constant(0)) return;
     }
-    const Value want = expanded(stage);
-    const Value got = held(memory, own, as_polys(stage.variables));
+    const auto [want, stated_as] = expanded(stage);
+    const auto [got, held_as] = held(memory, own, as_polys(stage.variables));
+    stage.rounding = stated_as == held_as ? Rounding{} : Rounding{Rounding::Kind::lost, {}};
     const bool exact = target::info(program_.tensors[at(memory)].dtype).is_float;
     stage.failed = values_.has_unknown(got) || values_.has_unknown(want) || !same(want, got);
     if (stage.failed)
@@ -431,10 +446,10 @@ Obligation FlatComposition::judge(const ir::Equation& e) {
         whole = whole && e.output_extents[d].as_constant() == own.dims[d] && ir::start_of(e, d).is_constant(0);
     prover_.push();
     const std::vector<Atom> variables = indices(own.dims);
-    const Value want = stated(e, variables);
+    const Value want = stated(e, variables).value;
     const Value got = !writer_.count(e.output) ? values_.unknown("no launch writes it")
                       : !whole                 ? values_.unknown("a program that says a part of its output is not followed")
-                                               : held(e.output, own, as_polys(variables));
+                                               : held(e.output, own, as_polys(variables)).value;
     const bool proved = !values_.has_unknown(got) && !values_.has_unknown(want) && same(want, got);
     prover_.pop();
     o.status = proved ? Status::proved : Status::not_proved;

@@ -162,7 +162,10 @@ std::string too_large(const Bound& actual, const Bound& allowed, DType output, R
     if (loss->grows && !may_grow)
         return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, ir::line_text(loss->loc));
     if (may_grow) return {};
-    const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + same_class(output) : std::max(same_class(output), amount / 8);
+    // A comparison has no class of precision: what decides it is as stated, and never an approximation.
+    const bool decides = reach == Reach::decision;
+    const double free = decides ? 0 : same_class(output);
+    const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + free : decides ? 0 : std::max(free, amount / 8);
     if (loss->amount <= limit) return {};
     return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place,
                        ir::line_text(loss->loc), amount_text(amount));

@@ -23,7 +23,8 @@ double Parts::error() const {
             if (i + j > 0) error += std::fabs(coefficient(i, j) - first) * std::pow(x_unit, i) * std::pow(y_unit, j);
         }
     }
-    return first == 0 ? error : error / std::fabs(first);
+    if (first != 0) return error / std::fabs(first);
+    return error == 0 ? 0 : 1;  // lower parts by themselves: of any size
 }
 
 bool Exact::in(DType wanted) const {
@@ -196,8 +197,8 @@ Rounded RoundingArithmetic::constant(double value, DType type) {
 
 Rounded RoundingArithmetic::settled(Rounded x) {
     if (x.rest_of >= 0) {
-        x.bound.add({Reach::value, Cause::rounding, std::pow(x.rest_unit, x.rest_level), false, x.rest_unit, loc,
-                     "a difference to a rounded value"});
+        // It is as large as what it is a rest of says, not as the number it stands for, which is 0: by itself it is an error of any size.
+        x.bound.add({Reach::value, Cause::rounding, 1, false, x.rest_unit, loc, "a difference to a rounded value"});
         x.rest_of = -1;
     }
     for (const Parts& p : x.parts) {

@@ -40,6 +40,8 @@ using Value = int;
 struct Rounding {
     enum class Kind : std::uint8_t { exact, to_type, lost } kind = Kind::exact;
     target::DType type{};
+    bool of_terms = false;  // lost: by sums and products of what a narrow type has rounded. (log(x exp(y)) is y + log(x): y is not rounded)
+    bool in_memory = false;  // a launch before has stored it: the rounding pass does not know what it is a rounding of
     friend bool operator==(const Rounding&, const Rounding&) = default;
 };
 Rounding joined(const Rounding& a, const Rounding& b);  // of two ways to a value, either
@@ -164,6 +166,10 @@ public:
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) { return typed_from(t, leaf, bound).value; }
     // The same, as an output of this type has it.
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
+    // The same with what storing it in that type rounds, for those who read it again.
+    Typed stored_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
+    // What an element of a tensor is to these translations, where it is not merely itself (a buffer that a launch has written).
+    std::function<std::optional<Typed>(int tensor, const std::vector<Poly>& index)> meaning;
 
     std::vector<target::DType> tensor_types;  // of the tensors that elements are of
     std::set<Atom> sizes;                     // symbols that are sizes: at least 1
@@ -201,7 +207,9 @@ private:
     bool whole_within(Value v, std::int64_t low, std::int64_t high, bool or_infinite);
     bool names_an_element(const ValueNode& fold);
     Value low_bits(Value v, int bits);
-    bool is_plain_number(Value v) const;
+    bool is_number_of(target::DType type, Value v) const;
+    bool cancels(Value a, Value b, double sign, int depth) const;
+    bool cancels_rounded(const std::string& f, const std::vector<Typed>& args) const;
     std::unordered_map<std::uint64_t, unsigned> signs_;  // by the prover's state and value
     std::unordered_map<std::uint64_t, std::optional<Value>> undefined_;
     Value replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);

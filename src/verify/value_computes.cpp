@@ -10,6 +10,17 @@ Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, 
     return is_integer(t) ? wrapped(output, v) : truncated(output, v);
 }
 
+Typed Values::stored_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output) {
+    const Typed x = typed_from(t, leaf, bound);
+    if (!target::info(output).is_float) return {is_integer(t) ? wrapped(output, x.value) : truncated(output, as_computed(x)), {}};
+    const std::function<bool(const ir::Term&)> has_f64 = [&](const ir::Term& e) {
+        return ((e->kind == ir::TermKind::element || e->kind == ir::TermKind::cast) && type_of(e) == target::DType::F64) ||
+               std::any_of(e->args.begin(), e->args.end(), has_f64);
+    };
+    const target::DType type = type_of(t);
+    return converted(x, target::info(type).is_float && has_f64(t) ? target::DType::F64 : type, output);
+}
+
 bool Values::is_integer(const ir::Term& t) const { return !target::info(type_of(t)).is_float; }
 
 target::DType Values::type_of(const ir::Term& t) const {
@@ -34,7 +45,9 @@ Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map
         case ir::TermKind::element: {
             std::vector<Poly> indices;
             for (const ir::Expr& e : t->indices) indices.push_back(ints_.from(e, inner));
-            return {element(tensor_names ? (*tensor_names)[static_cast<std::size_t>(t->id)] : t->id, std::move(indices)), {}};
+            const int tensor = tensor_names ? (*tensor_names)[static_cast<std::size_t>(t->id)] : t->id;
+            if (const auto held = meaning ? meaning(tensor, indices) : std::nullopt) return *held;
+            return {element(tensor, std::move(indices)), {}};
         }
         case ir::TermKind::cast: return converted(typed_from(t->args[0], leaf, bound), type_of(t->args[0]), t->dtype);
         case ir::TermKind::apply: {

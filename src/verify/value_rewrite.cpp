@@ -390,10 +390,10 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
     }
 }
 
-Value Values::with_elements(Value v, const std::function<std::optional<Value>(int, const std::vector<Poly>&)>& meaning) {
+Value Values::with_elements(Value v, const std::function<std::optional<Value>(int, const std::vector<Poly>&)>& replaced) {
     return rewritten(v, [&](Value x) -> std::optional<Value> {
         const ValueNode& n = node(x);
-        return n.kind == Kind::element ? meaning(n.id, n.indices) : std::nullopt;
+        return n.kind == Kind::element ? replaced(n.id, n.indices) : std::nullopt;
     });
 }
 

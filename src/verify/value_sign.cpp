@@ -172,8 +172,19 @@ bool Values::may_cancel(Value gone, const std::vector<Value>& left) {
     const std::function<bool(Value, Value)> has = [&](Value v, Value part) {
         const ValueNode& n = node(v);
         if (v == part) return true;
-        return n.kind != Kind::where && n.name != "select" &&
-               std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has(a, part); });
+        // Sums and products pass on what is no number. A quotient or an exponential may make one of an infinity again, not of a root that
+        // does not exist; a minimum or a choice of either.
+        const bool no_root = node(part).kind == Kind::function && node(part).name == "sqrt";
+        static const std::set<std::string> strict = {"rcp", "sqrt", "rsqrt", "exp", "log", "tanh", "sin", "cos", "erf", "abs"};
+        if (n.kind == Kind::function ? !no_root || !strict.count(n.name)
+            : n.kind == Kind::reduce ? n.name != "sum"
+                                     : n.kind != Kind::sum && n.kind != Kind::product)
+            return false;
+        for (std::size_t i = 0; i < n.args.size(); ++i) {
+            if (n.kind == Kind::product && !n.weights[i].positive() && !no_root) continue;
+            if (has(n.args[i], part)) return true;
+        }
+        return false;
     };
     return std::all_of(parts.begin(), parts.end(),
                        [&](Value part) { return std::any_of(left.begin(), left.end(), [&](Value v) { return has(v, part); }); });

@@ -335,6 +335,11 @@ Value Values::rounded(DType to, Value v) {
     if (n.kind == Kind::element && static_cast<std::size_t>(n.id) < tensor_types.size() &&
         holds_all_of(to, tensor_types[static_cast<std::size_t>(n.id)]))
         return v;
+    // One of values that the type holds is such a value.
+    if (n.kind == Kind::extreme || (n.kind == Kind::reduce && (n.name == "max" || n.name == "min"))) {
+        const bool held = std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return rounded(to, a) == a; });
+        if (held) return v;
+    }
     return fits(v, to) ? v : function("round:" + std::string(target::name(to)), {v});
 }
 
@@ -377,10 +382,62 @@ bool passes_on(const std::string& f) {  // what it gives is one of its operands,
 
 }  // namespace
 
-// A number that every float type with at least 8 bits of significand holds.
-bool Values::is_plain_number(Value v) const {
+// A number that the float type holds.
+bool Values::is_number_of(DType type, Value v) const {
     const auto c = as_number(v);
-    return c && (c->infinite() || (c->small_integer() && std::abs(c->as_integer()) <= 256));
+    if (!c) return false;
+    if (c->infinite()) return type != DType::E4M3;
+    return c->small_integer() && target::to_double(target::from_double(c->value(), type), type) == c->value();
+}
+
+namespace {
+
+bool is_narrow(const Rounding& r) {
+    return (r.kind == Rounding::Kind::lost && r.of_terms) ||
+           (r.kind == Rounding::Kind::to_type && target::info(r.type).fraction_bits < target::info(DType::F32).fraction_bits);
+}
+
+}  // namespace
+
+// Is a term of a + sign * b much smaller than those of a and b that it is made of?
+bool Values::cancels(Value a, Value b, double sign, int depth) const {
+    const ValueNode &m = node(a), &n = node(b);
+    if (depth > 0 && (m.kind == Kind::where || n.kind == Kind::where)) {
+        const bool both = m.kind == Kind::where && n.kind == Kind::where && m.condition == n.condition;
+        if (both) return cancels(m.args[0], n.args[0], sign, depth - 1) || cancels(m.args[1], n.args[1], sign, depth - 1);
+        const ValueNode& cases = m.kind == Kind::where ? m : n;
+        return std::any_of(cases.args.begin(), cases.args.end(), [&](Value one) {
+            return m.kind == Kind::where ? cancels(one, b, sign, depth - 1) : cancels(a, one, sign, depth - 1);
+        });
+    }
+    std::map<Value, std::pair<double, double>> terms;  // weights of each side; of -1: the constants
+    const auto collect = [&](const ValueNode& side, Value v, double factor, auto weight) {
+        if (side.kind == Kind::number || side.kind == Kind::sum) weight(terms[-1]) += factor * side.number.value();
+        if (side.kind == Kind::sum) {
+            for (std::size_t i = 0; i < side.args.size(); ++i) weight(terms[side.args[i]]) += factor * side.weights[i].value();
+        } else if (side.kind != Kind::number) {
+            weight(terms[v]) += factor;
+        }
+    };
+    collect(m, a, 1, [](auto& t) -> double& { return t.first; });
+    collect(n, b, sign, [](auto& t) -> double& { return t.second; });
+    return std::any_of(terms.begin(), terms.end(), [](const auto& t) {
+        const auto [x, y] = t.second;
+        return std::isfinite(x) && std::isfinite(y) && std::fabs(x) + std::fabs(y) > 2 * std::fabs(x + y);
+    });
+}
+
+// A sum in which what a narrow type has rounded is taken away again for the most part: little is left, and of that the rounding is no small
+// part. (A value less its own rounding, and what is left of that, is what the rounding pass follows.)
+bool Values::cancels_rounded(const std::string& f, const std::vector<Typed>& args) const {
+    if ((f != "add" && f != "sub") || args.size() != 2) return false;
+    const Rounding &a = args[0].rounding, &b = args[1].rounding;
+    if (!is_narrow(a) && !is_narrow(b)) return false;
+    if (f == "sub" && args[0].value == args[1].value && !(a == b && a.kind == Rounding::Kind::to_type) && (a.in_memory || b.in_memory))
+        return true;
+    if (f == "sub" && args[0].value == args[1].value)
+        return a.kind != Rounding::Kind::exact && a != b && !as_number(args[0].value);  // two roundings of one value
+    return cancels(args[0].value, args[1].value, f == "sub" ? -1 : 1, 6);
 }
 
 // An operation on values of one type, with the result of type `type`; in `computes`, where numbers are real, without one.
@@ -406,6 +463,7 @@ std::optional<Typed> Values::difference_of_roundings(const std::string& f, const
 
 Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std::optional<DType> type) {
     if (auto left = difference_of_roundings(f, args, type)) return *left;
+    if (cancels_rounded(f, args)) return {unknown("a difference in which what a narrower type has rounded cancels"), {}};
     std::vector<Value> values;
     const bool exact = std::all_of(args.begin(), args.end(), [](const Typed& a) { return a.rounding.kind == Rounding::Kind::exact; });
     if (exact || takes_exact_values(f)) {
@@ -421,6 +479,8 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
         return {result, {}};
     }
     Rounding rounding{Rounding::Kind::lost, {}};
+    static const std::set<std::string> arithmetic = {"add", "sub", "mul", "div", "fma"};
+    rounding.of_terms = arithmetic.count(f) && std::any_of(args.begin(), args.end(), [](const Typed& x) { return is_narrow(x.rounding); });
     if (passes_on(f)) {
         const std::size_t first = f == "select" ? 1 : 0;
         std::optional<Rounding> common;
@@ -429,7 +489,8 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
         }
         for (std::size_t i = first; i < args.size() && common && common->kind == Rounding::Kind::to_type;
              ++i) {  // what rounding leaves as it is
-            if (args[i].rounding.kind == Rounding::Kind::exact && !is_plain_number(args[i].value) && !fits(args[i].value, common->type))
+            if (args[i].rounding.kind == Rounding::Kind::exact && !is_number_of(common->type, args[i].value) &&
+                !fits(args[i].value, common->type))
                 common = Rounding{Rounding::Kind::lost, {}};
         }
         if (common) rounding = *common;

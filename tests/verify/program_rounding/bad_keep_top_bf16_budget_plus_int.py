@@ -1,0 +1,23 @@
+import tilewright as tw
+from tilewright import bf16, f16, f32, f64, i32, i16, u8, i8, u32, i64, e4m3, e5m2, tf32
+N = tw.sizes("N")
+M = tw.sizes("M")
+
+@tw.kernel(target="sm_80", computes="T[n] = bf16(X[n])")
+def tob(X: tw.Tensor(f32, N), T: tw.Tensor(bf16, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    tw.store(T[i], x.to(bf16))
+
+@tw.kernel(target="sm_80", computes="Y[n] = where(f32(T[n]) >= max(k, f32(T[k])), X[n], 0) + f32(i32(X[n]))", threads=128)
+def keep(T: tw.Tensor(bf16, N), X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    tw.assume(1 <= N and N <= 1024)
+    t = tw.load(T[0:1024], fill=float("-inf")).to(f32)
+    x = tw.load(X[0:1024], fill=0.0)
+    tw.store(Y[0:1024], tw.where(t >= tw.max(t, axis=0), x, 0.0) + x.to(i32).to(f32))
+
+@tw.program(computes="Y[n] = where(X[n] >= max(k, X[k]), X[n], 0) + f32(i32(X[n]))")
+def whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    T = tw.buffer(bf16, N)
+    tob(X, T)
+    keep(T, X, Y)

@@ -1,0 +1,22 @@
+import tilewright as tw
+from tilewright import bf16, f16, f32, f64, i32, i16, u8, i8, u32, i64, e4m3, e5m2, tf32
+N = tw.sizes("N")
+M = tw.sizes("M")
+
+@tw.kernel(target="sm_80", computes="T[n] = log(X[n])")
+def first(X: tw.Tensor(f32, N), T: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    tw.store(T[i], tw.log(x))
+
+@tw.kernel(target="sm_80", computes="Y[n] = where(n < 1, T[n], T[n] - T[n] + 1)")
+def second(T: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    t = tw.load(T[i : i + 128], fill=0.0)
+    tw.store(Y[i], tw.where(tw.arange(128) + i < 1, t, t - t + 1.0))
+
+@tw.program(computes="""Y[n] = where(n < 1, log(X[n]), 1)""")
+def whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    T = tw.buffer(f32, N)
+    first(X, T)
+    second(T, Y)

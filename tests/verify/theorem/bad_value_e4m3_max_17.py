@@ -1,0 +1,12 @@
+import tilewright as tw
+from tilewright import bf16, f16, f32, f64, i32, i16, u8, i8, u32, i64, e4m3, e5m2, tf32
+N = tw.sizes("N")
+M = tw.sizes("M")
+
+@tw.kernel(target="sm_80", computes="Y[n] = where(maximum(f32(e4m3(X[n])), 17) > 16.5, 1, 0)")
+def k(X: tw.Tensor(f32, N), Z: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    z = tw.load(Z[i : i + 128], fill=0.0)
+    one = tw.full(f32, (128,), 1.0)
+    tw.store(Y[i], tw.where(tw.maximum(x.to(e4m3), 17.0).to(f32) > 16.5, one, 0.0))
