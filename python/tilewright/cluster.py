@@ -23,12 +23,8 @@ def keeper_name(folder):
 
 def perform(program, words, index, threads):
     """One unit, on whichever node: the last words of its process, and its exit status. `threads`: the driver's OMP_NUM_THREADS, or None."""
-    import ctypes
     import shutil
     import subprocess
-
-    def die_with_worker():
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a worker that is killed leaves nothing that goes on
 
     # A node may have the program elsewhere.
     found = program if os.access(program, os.X_OK) else shutil.which("tilewright")
@@ -38,7 +34,8 @@ def perform(program, words, index, threads):
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
     if threads is None:
         del environment["OMP_NUM_THREADS"]
-    done = subprocess.run([found, *words, str(index)], capture_output=True, text=True, errors="replace", preexec_fn=die_with_worker, env=environment)
+    # The unit ends with this worker by itself: a function to run between fork and exec would have Python copy the worker's whole address space.
+    done = subprocess.run([found, *words, str(index), "--parent", str(os.getpid())], capture_output=True, text=True, errors="replace", env=environment)
     return index, done.returncode, done.stderr[-400:]
 
 
