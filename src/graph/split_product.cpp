@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kDepth = 32;     // of a step, in elements
 constexpr std::int64_t kColumns = 128;  // of a tile
+constexpr std::int64_t kStaged = 32;    // columns of a tile that are stored at a time
 
 // An operand and its parts.
 struct Operand {
@@ -72,8 +73,16 @@ private:
         batched_ = a_.batch > 1;
         rows_ = a_.rows > 128 ? 256 : 128;
         const std::int64_t tiles = a_.batch * ((a_.rows + rows_ - 1) / rows_) * ((b_.rows + kColumns - 1) / kColumns);
+        staged_ = stored_by_copies();
         // A long sum for few results is cut into parts elsewhere.
         return tiles >= 66 || a_.depth < 16384;
+    }
+
+    // Results leave through shared memory, whole tiles at a time: rows of whole vectors, rows and columns last.
+    bool stored_by_copies() const {
+        const auto& places = g_.output.places;
+        if (b_.rows % 4 != 0 || g_.output.offset % 4 != 0 || places.size() < 2 || places.size() > 5) return false;
+        return places[places.size() - 2].atom == axes_.m && places.back().atom == axes_.n;
     }
 
     Scratch scratch(const Operand& o, const char* what, const char* dtype, bool matrix) const {
@@ -258,6 +267,7 @@ private:
         buffer(a_, "a_low", rows_);
         buffer(b_, "b_high", kColumns);
         buffer(b_, "b_low", kColumns);
+        if (staged_) w_.line(fmt::format("staged = tw.shared(f32, (2, {}, {}), swizzle=128)", rows_ / 2, kStaged));
         w_.line("ring = tw.pipeline(4, consumers=2)");
         if (!batched_) return;
         std::vector<GridAxis> grid;
@@ -312,6 +322,7 @@ private:
     void consume() {
         const std::int64_t own = rows_ / 2, halves = own / 64;
         w_.open("with tw.warpgroups(1, 2, regs=232, name=\"consumer\") as w:");
+        if (staged_) w_.line("own = tw.named_barrier(1 + w, 128)");
         w_.line(fmt::format("part = tw.zeros(f32, (64, {}))", kColumns));
         tiles();
         for (std::int64_t h = 0; h < halves; ++h) w_.line(fmt::format("acc{} = tw.zeros(f32, (64, {}))", h, kColumns));
@@ -325,19 +336,63 @@ private:
         w_.close();
         w_.line(fmt::format("row = bm * {} + w * {}", rows_, own));
         w_.line(fmt::format("column = bn * {}", kColumns));
-        const std::string z = batched_ ? "block, " : "";
-        w_.line(fmt::format("b_scale = tw.load({}[{}column : column + {}], fill=0.0)", b_.down.name, z, kColumns));
+        staged_ ? store_staged(own) : store_registers(halves);
+        end_tiles();
+        if (staged_) w_.line("tw.tma_store_wait(0)");
+        w_.close();
+    }
+
+    // What follows the product, of 64 rows and the columns from `column` on: the text of its value.
+    std::string finished(std::int64_t h, const std::string& acc, const std::string& column, std::int64_t columns) {
+        const std::string row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
+        w_.line(fmt::format("y{0} = {1} * a_scale{0}[:, None] * b_scale[None, :]", h, acc));
+        w_.tile = {{axes_.m, row, 64}, {axes_.n, column, columns}};
+        w_.set(g_.anchor, {fmt::format("y{}", h), 3U, false});
+        return w_.value(g_.root).text;
+    }
+
+    void load_a_scale(std::int64_t h) {
+        const std::string z = batched_ ? "block, " : "", row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
+        w_.line(fmt::format("a_scale{} = tw.load({}[{}{} : {} + 64], fill=0.0)", h, a_.down.name, z, row, row));
+    }
+
+    void load_b_scale(const std::string& column, std::int64_t columns) {
+        w_.line(
+            fmt::format("b_scale = tw.load({0}[{1}{2} : {2} + {3}], fill=0.0)", b_.down.name, batched_ ? "block, " : "", column, columns));
+    }
+
+    void store_registers(std::int64_t halves) {
+        load_b_scale("column", kColumns);
         for (std::int64_t h = 0; h < halves; ++h) {
             w_.begin_scope();
-            const std::string row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
-            w_.line(fmt::format("a_scale{} = tw.load({}[{}{} : {} + 64], fill=0.0)", h, a_.down.name, z, row, row));
-            w_.line(fmt::format("y{0} = acc{0} * a_scale{0}[:, None] * b_scale[None, :]", h));
-            w_.tile = {{axes_.m, row, 64}, {axes_.n, "column", kColumns}};
-            w_.set(g_.anchor, {fmt::format("y{}", h), 3U, false});
+            load_a_scale(h);
+            finished(h, fmt::format("acc{}", h), "column", kColumns);
             w_.store(w_.value(g_.root));
             w_.end_scope();
         }
-        end_tiles();
+    }
+
+    // A quarter of the columns at a time: the copy of one runs while the next is computed.
+    void store_staged(std::int64_t own) {
+        for (std::int64_t h = 0; h < own / 64; ++h) load_a_scale(h);
+        w_.open(fmt::format("for q in tw.unroll({}):", kColumns / kStaged));
+        const std::string column = fmt::format("column + q * {}", kStaged);
+        load_b_scale(column, kStaged);
+        w_.line("tw.tma_store_wait(0, read=True)");
+        w_.line("own.sync()");
+        for (std::int64_t h = 0; h < own / 64; ++h) {
+            w_.begin_scope();
+            const std::string value = finished(h, fmt::format("acc{0}[:, q * {1} : q * {1} + {1}]", h, kStaged), column, kStaged);
+            w_.line(fmt::format("tw.store(staged[w, {}:{}, :], {})", 64 * h, 64 * h + 64, value));
+            w_.end_scope();
+        }
+        w_.line("tw.fence_async()");
+        w_.line("own.sync()");
+        std::string place;
+        for (const Place& p : g_.output.places)
+            if (p.atom != axes_.m && p.atom != axes_.n) place += (p.atom < 0 ? std::to_string(p.start) : w_.at.at(p.atom)) + ", ";
+        w_.line(fmt::format("tw.tma_store(Y[{0}row : row + {1}, {2} : {2} + {3}], staged[w])", place, own, column, kStaged));
+        w_.line("tw.tma_store_commit()");
         w_.close();
     }
 
@@ -361,7 +416,7 @@ private:
     Operand a_, b_;
     std::vector<std::string> nodes_;
     std::int64_t rows_ = 256;
-    bool batched_ = false;
+    bool batched_ = false, staged_ = false;
 };
 
 }  // namespace

@@ -154,7 +154,7 @@ std::string Writer::equation_index(const Read& read) const {
     return out;
 }
 
-std::string Writer::load(const Read& read, const std::string& name, const std::string& dtype) {
+std::string Writer::load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside) {
     if (read.places.empty()) return fmt::format("tw.load({})", name);
     bool inside = true;
     for (const Place& place : read.places)
@@ -163,7 +163,7 @@ std::string Writer::load(const Read& read, const std::string& name, const std::s
     // An axis that is cut off inside a larger tensor must not read its neighbours as if they were its own; what is read there is never
     // stored.
     const bool number = axes_of(read) == 0;
-    const char* fill = dtype == "bool" ? "False" : dtype[0] == 'i' ? "0" : "0.0";
+    const std::string fill = !outside.empty() ? outside : dtype == "bool" ? "False" : dtype[0] == 'i' ? "0" : "0.0";
     return number || inside ? fmt::format("tw.load({}[{}])", name, subscript(read, true))
                             : fmt::format("tw.load({}[{}], fill={})", name, subscript(read, true), fill);
 }

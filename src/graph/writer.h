@@ -76,7 +76,7 @@ public:
     std::string tile_shape(unsigned axes) const;
     unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
     std::string as_tile(const Value& v);  // spread over the whole tile
-    std::string load(const Read& read, const std::string& name, const std::string& dtype);
+    std::string load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside = "");
     void store(const Value& v, bool atomic = false);
     std::string mask(int axis);  // where a tile axis lies inside its atom; empty: everywhere
     unsigned axes_of(const Read& read) const;
