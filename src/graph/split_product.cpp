@@ -17,7 +17,7 @@ constexpr std::int64_t kColumns = 128;  // of a tile
 constexpr std::int64_t kStaged = 32;    // columns of a tile that are stored at a time
 
 // An operand and its parts.
-struct Operand {
+struct SplitOperand {
     std::string letter;  // a, b
     const View* view = nullptr;
     bool turned = false;  // k is not the last dimension
@@ -39,7 +39,7 @@ public:
             const std::string& from = w_.prim(m).from;
             if (std::find(nodes_.begin(), nodes_.end(), from) == nodes_.end()) nodes_.push_back(from);
         }
-        for (Operand* o : {&a_, &b_}) split(*o);
+        for (SplitOperand* o : {&a_, &b_}) split(*o);
         w_.symbol = {{axes_.m, "M"}, {axes_.n, "N"}};
         w_.sizes = {{"M", a_.rows}, {"N", b_.rows}, {"K", a_.depth}};
         main_kernel();
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    bool operand(Operand& o, const char* letter, const View& view, std::size_t row, std::size_t k) {
+    bool operand(SplitOperand& o, const char* letter, const View& view, std::size_t row, std::size_t k) {
         o.letter = letter;
         o.view = &view;
         if (w_.prim(view.base).dtype != "f32") return false;
@@ -85,7 +85,7 @@ private:
         return places[places.size() - 2].atom == axes_.m && places.back().atom == axes_.n;
     }
 
-    Scratch scratch(const Operand& o, const char* what, const char* dtype, bool matrix) const {
+    Scratch scratch(const SplitOperand& o, const char* what, const char* dtype, bool matrix) const {
         Scratch s;
         s.name = (o.letter == "a" ? "A_" : "B_") + std::string(what);
         s.dtype = dtype;
@@ -100,7 +100,7 @@ private:
         return s;
     }
 
-    Argument source(const Operand& o) const {
+    Argument source(const SplitOperand& o) const {
         Argument x;
         x.primitive = o.view->base;
         x.name = "X";
@@ -115,12 +115,12 @@ private:
         return x;
     }
 
-    void add(const Operand& o, const char* what, Helper h) {
+    void add(const SplitOperand& o, const char* what, Helper h) {
         h.name = fmt::format("{}_{}_{}", w_.name(), o.letter, what);
         w_.before.push_back(helper_text(h, "split", nodes_));
     }
 
-    void split(Operand& o) {
+    void split(SplitOperand& o) {
         o.high = scratch(o, "high", "f16", true);
         o.low = scratch(o, "low", "f16", true);
         o.up = scratch(o, "up", "f32", false);
@@ -136,7 +136,7 @@ private:
     }
 
     // The power of two that takes a row's largest element to between 2^14 and 2^15, and what undoes it.
-    void scales(const Operand& o) {
+    void scales(const SplitOperand& o) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "", element = o.turned ? "X[" + z + "k, r]" : "X[" + z + "r, k]";
         const std::string top = fmt::format("floor(log2(maximum(max(k in 0:{}, abs({})), 1.0e-30)))", o.depth, element);
@@ -162,7 +162,7 @@ private:
         add(o, "scales", h);
     }
 
-    void scaled(const Operand& o) {
+    void scaled(const SplitOperand& o) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "";
         h.computes = fmt::format(
@@ -186,7 +186,7 @@ private:
         add(o, "high", h);
     }
 
-    void grid(Helper& h, const Operand& o, std::vector<GridAxis> axes) const {
+    void grid(Helper& h, const SplitOperand& o, std::vector<GridAxis> axes) const {
         axes.push_back({"z", o.batch});
         Writer text(w_.p, g_, "");
         text.grid(std::move(axes));
@@ -195,7 +195,7 @@ private:
 
     // The f16 nearest to a scaled number, or to what the first one leaves of it. The second reads the first back: what is stated of it then
     // holds for any first part.
-    void part(const Operand& o, bool high) {
+    void part(const SplitOperand& o, bool high) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "", scale = o.turned ? "A_up[" + z + "q]" : "A_up[" + z + "p]";
         h.arguments = {source(o), argument_of(o.up, false)};
@@ -222,7 +222,7 @@ private:
 
     // The main kernel.
 
-    void argument(const Operand& o, const Scratch& s, bool matrix) {
+    void argument(const SplitOperand& o, const Scratch& s, bool matrix) {
         Argument a = argument_of(s, false);
         const std::string row = o.letter == "a" ? "M" : "N";
         if (o.batch > 1) a.texts.push_back("");
@@ -231,7 +231,7 @@ private:
         w_.add_argument(a);
     }
 
-    std::string element(const Operand& o, const Scratch& s, const std::string& row) const {
+    std::string element(const SplitOperand& o, const Scratch& s, const std::string& row) const {
         const std::string z = o.batch > 1 ? axes_.name[0] + ", " : "";
         return o.turned ? fmt::format("f32({}[{}k, {}])", s.name, z, row) : fmt::format("f32({}[{}{}, k])", s.name, z, row);
     }
@@ -259,7 +259,7 @@ private:
 
     void head() {
         assumptions();
-        const auto buffer = [&](const Operand& o, const char* name, std::int64_t rows) {
+        const auto buffer = [&](const SplitOperand& o, const char* name, std::int64_t rows) {
             w_.line(o.turned ? fmt::format("{} = tw.shared(f16, (4, {}, {}), swizzle=128)", name, kDepth, rows)
                              : fmt::format("{} = tw.shared(f16, (4, {}, {}), swizzle=64)", name, rows, kDepth));
         };
@@ -292,7 +292,7 @@ private:
         tiles();
         w_.open(fmt::format("for kt in tw.range(tw.cdiv(K, {})):", kDepth));
         w_.line("slot = ring.acquire()");
-        const auto copy = [&](const char* shared, const Operand& o, const Scratch& s, const char* tile, std::int64_t rows) {
+        const auto copy = [&](const char* shared, const SplitOperand& o, const Scratch& s, const char* tile, std::int64_t rows) {
             const std::string row = fmt::format("{} * {}", tile, rows), k = fmt::format("kt * {}", kDepth);
             w_.line(fmt::format("tw.tma_load({}[slot], {}[{}{}, {}], on=ring.full(slot))", shared, s.name, batched_ ? "block, " : "",
                                 o.turned ? k : row, o.turned ? row : k));
@@ -398,7 +398,7 @@ private:
 
     void main_kernel() {
         w_.threads = 384;
-        for (Operand* o : {&a_, &b_}) {
+        for (SplitOperand* o : {&a_, &b_}) {
             argument(*o, o->high, true);
             argument(*o, o->low, true);
             argument(*o, o->down, false);
@@ -413,7 +413,7 @@ private:
     Group& g_;
     const Primitive& v_;
     const ProductAxes& axes_;
-    Operand a_, b_;
+    SplitOperand a_, b_;
     std::vector<std::string> nodes_;
     std::int64_t rows_ = 256;
     bool batched_ = false, staged_ = false;

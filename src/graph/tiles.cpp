@@ -57,7 +57,7 @@ private:
             for (const int q : w_.prim(m).in)
                 if (const auto found = level.find(q); found != level.end()) l = std::max(l, found->second);
             if (w_.prim(m).kind == Kind::reduce) {
-                if (const int with = again ? pairs_.find(m) : -1; with >= 0) {
+                if (const int with = again && w_.prim(m).dtype != "f64" ? pairs_.find(m) : -1; with >= 0) {
                     l = level.at(with);
                 } else {
                     reductions_.emplace_back(m, ++l);
@@ -115,9 +115,9 @@ private:
         const bool folded = g_.reduced.contains(inner);
         split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && pairs_.none() &&
                  w_.prim(reductions_[0].first).fn == "sum" && !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 &&
-                 linear_above();
+                 !wide_within() && linear_above();
         std::int64_t wide = 0, rows = 1;
-        bool again = false;
+        bool again = false, few = false;
         if (g_.reduced.empty()) {
             // A vector of 16 bytes a thread, as many blocks as fit: kernels/activations.py was measured so.
             wide = std::min<std::int64_t>(power_of_two(extent), 1024);
@@ -130,6 +130,9 @@ private:
             // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
             again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
             if (again) wide = 8192;
+            // Few lines in f64, that only one block may add up each.
+            few = !held_ && !again && wide_within() && g_.kept() < 264;
+            if (few) wide = std::min<std::int64_t>(power_of_two(extent), 4096);
             const bool row = n > 1 && !g_.reduced.contains(g_.order[n - 2]) && !picks() && !split_;
             if (held_ && row) rows = std::min(std::max<std::int64_t>(1, 4096 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
         } else {
@@ -164,6 +167,7 @@ private:
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
         if (under_ > 0) w_.threads = under_ <= 16 || held_ ? 256 : 512;
+        if (few) w_.threads = static_cast<int>(std::max<std::int64_t>(32, wide / 4));
         if (again) {
             w_.threads = 1024;
             w_.blocks_per_sm = 1;
@@ -225,6 +229,10 @@ private:
             rows_atom_ = a;
             return;
         }
+    }
+
+    bool wide_within() const {
+        return std::any_of(g_.members.begin(), g_.members.end(), [&](int m) { return w_.prim(m).dtype == "f64"; });
     }
 
     // What stands between the sum and the root only scales it: it may be applied to every part.
@@ -314,9 +322,9 @@ private:
 
     bool across() const { return g_.reduced.contains(w_.tile.back().atom); }
     unsigned kept_axes() const { return under_ > 0 ? 2U : !across() ? w_.all_axes() : w_.tile.size() == 2 ? 1U : 0U; }
-    std::string start(const std::string& value) {
+    std::string start(const std::string& value, bool in_f64 = false) {
         const std::string s = w_.fresh("s");
-        w_.line(fmt::format("{} = tw.full(f32, {}, {})", s, w_.tile_shape(w_.all_axes()), value));
+        w_.line(fmt::format("{} = tw.full({}, {}, {})", s, in_f64 ? "f64" : "f32", w_.tile_shape(w_.all_axes()), value));
         return s;
     }
     // What the lanes of a block hold, of one line.
@@ -386,19 +394,25 @@ private:
         }
         if (now.empty()) return;
         const bool looped = !held_;
-        for (auto& [id, s] : now) s = looped ? start(identity(w_.prim(id).fn)) : w_.fresh("s");
+        for (auto& [id, s] : now) s = looped ? start(identity(w_.prim(id).fn), adds_f64(id)) : w_.fresh("s");
         begin_loops();
         for (const auto& [id, s] : now) {
             const std::string& fn = w_.prim(id).fn;
-            const std::string text = folded(w_.prim(id).in[0], identity(fn));
+            std::string text = folded(w_.prim(id).in[0], identity(fn));
+            if (adds_f64(id) && w_.prim(w_.prim(id).in[0]).dtype != "f64") text += ".to(f64)";
             w_.line(fmt::format("{} = {}", s, looped ? combine(fn, s, text.starts_with("tw.zeros") ? "(" + text + ")" : text) : text));
         }
         end_loops();
         for (const auto& [id, s] : now) {
             if (lanes(w_.prim(id).fn, s) != s) w_.line(fmt::format("{} = {}", s, lanes(w_.prim(id).fn, s)));
-            w_.set(id, {s, kept_axes(), false});
+            const bool f64 = w_.prim(id).dtype == "f64";
+            if (adds_f64(id) && !f64) w_.line(fmt::format("{0} = {0}.to(f32)", s));
+            w_.set(id, {s, kept_axes(), false, f64});
         }
     }
+
+    // A sum in f64, or of f64 numbers.
+    bool adds_f64(int id) const { return w_.prim(id).dtype == "f64" || w_.prim(w_.prim(id).in[0]).dtype == "f64"; }
 
     Writer& w_;
     Group& g_;

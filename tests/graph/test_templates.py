@@ -185,3 +185,24 @@ def test_drawn(seed, tmp_path):
         if min(made["nodes"][0]["shape"]) < 1:
             pytest.skip("the window is larger than its input")
     generated(made, tmp_path, 1, tolerance)
+
+
+@pytest.mark.parametrize("op, shape, dims, attributes", [
+    ("group_norm", [2, 6, 5, 41], [1, 2, 3], {"groups": 3}), ("instance_norm", [3, 4, 300], [2], {}), ("layer_norm", [5, 70], [1], {"dims": 1}),
+])
+def test_sums_of_centred_values_are_f64(op, shape, dims, attributes, tmp_path):
+    """The mean of what was normalised is zero but for rounding: with f32 numbers between, some 1e-8 would be left of it."""
+    channels = shape[1]
+    inputs = [leaf("x", shape)] + ([leaf("w", [channels])] if op == "group_norm" else [])
+    out = [n for d, n in enumerate(shape) if d not in dims]
+    nodes = [node("far", "add", ["x", 100.0], shape), node("y", op, ["far"] + [i["name"] for i in inputs[1:]], shape, eps=1e-5, **attributes), node("z", "mean", ["y"], out, dims=dims, keepdim=False),
+             node("again", "mul", ["z", 1e9], out), node("one", "add", ["again", 1.0], out)]
+    text, _ = generated(graph(inputs, nodes, "one"), tmp_path, 1, 1e-2)
+    assert "tw.full(f64" in text or ".to(f64)" in text
+
+
+def test_other_sums_after_a_norm_stay_f32(tmp_path):
+    """What is added up is not what the mean was taken of: nothing cancels."""
+    nodes = [node("y", "instance_norm", ["x"], [3, 4, 70], eps=1e-5), node("z", "sum", ["y"], [3, 70], dims=[1], keepdim=False)]
+    text, _ = generated(graph([leaf("x", [3, 4, 70])], nodes, "z"), tmp_path, 1, 1e-5)
+    assert "(f64" not in text
