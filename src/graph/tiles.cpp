@@ -30,6 +30,8 @@ std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
     return wanted;
 }
 
+constexpr std::int64_t kRows = 4;
+
 class Tiles {
 public:
     explicit Tiles(Writer& w) : w_(w), g_(w.g), pairs_(w) {}
@@ -135,6 +137,14 @@ private:
             if (few) wide = std::min<std::int64_t>(power_of_two(extent), 4096);
             const bool row = n > 1 && !g_.reduced.contains(g_.order[n - 2]) && !picks() && !split_;
             if (held_ && row) rows = std::min(std::max<std::int64_t>(1, 4096 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
+            // Several rows at a time, of which each block would read the same operand anew.
+            if (!held_ && !again && !few && alone && row && deepest_ == 1 && reductions_.size() == 1 && pairs_.none() &&
+                !stores_everywhere() && wide == 2048 && g_.size.at(g_.order[n - 2]) % kRows == 0 && g_.kept() >= 264 * kRows &&
+                shared_by_rows(g_.order[n - 2], inner)) {
+                rows = kRows;
+                wide = 1024;
+                w_.blocks_per_sm = 4;
+            }
         } else {
             const std::int64_t blocks = g_.kept() / std::max<std::int64_t>(1, extent);
             wide = std::min<std::int64_t>(power_of_two(extent), blocks * ((extent + 511) / 512) >= 264 ? 512 : 128);
@@ -233,6 +243,14 @@ private:
 
     bool wide_within() const {
         return std::any_of(g_.members.begin(), g_.members.end(), [&](int m) { return w_.prim(m).dtype == "f64"; });
+    }
+
+    // An operand with the folded atom has no rows.
+    bool shared_by_rows(int row, int inner) const {
+        const auto has = [](const Read& read, int atom) {
+            return std::any_of(read.places.begin(), read.places.end(), [&](const Place& p) { return p.atom == atom; });
+        };
+        return std::any_of(g_.reads.begin(), g_.reads.end(), [&](const auto& r) { return has(r.second, inner) && !has(r.second, row); });
     }
 
     // What stands between the sum and the root only scales it: it may be applied to every part.

@@ -206,3 +206,9 @@ def test_other_sums_after_a_norm_stay_f32(tmp_path):
     nodes = [node("y", "instance_norm", ["x"], [3, 4, 70], eps=1e-5), node("z", "sum", ["y"], [3, 70], dims=[1], keepdim=False)]
     text, _ = generated(graph([leaf("x", [3, 4, 70])], nodes, "z"), tmp_path, 1, 1e-5)
     assert "(f64" not in text
+
+
+def test_rows_of_a_matrix_by_one_vector(tmp_path):
+    """Blocks have four rows, so that the vector is read once for these."""
+    text, _ = generated(graph([leaf("a", [1056, 8200]), leaf("b", [8200])], [node("p", "mul", ["a", "b"], [1056, 8200]), node("y", "sum", ["p"], [1056], dims=[1], keepdim=False)], "y"), tmp_path, 1, 1e-5)
+    assert "tw.full(f32, (4, 1024), 0.0)" in text
