@@ -249,6 +249,10 @@ class Compilations:
         print(f"{len(self.done)} tasks compiled in {self.last - self.begin:.1f} s", flush=True)
 
 
+def compile_all(folders, program):
+    Compilations(folders, program).wait_all()
+
+
 def mean_of(ratios):
     return round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None
 
