@@ -355,6 +355,8 @@ class Run:
         self.processes = inductor.workers(options.workers, options.state, [path for _, path, _ in self.tasks]) if options.compile else []
         try:
             if options.program:
+                from tilewright import _paths
+                _paths.show_python_packages()
                 self.compilations = Compilations([f for _, _, f in self.tasks if (f / "kernels.py").exists()], options.program)
             left = self.test_all()
             if self.compilations:
