@@ -8,7 +8,7 @@ TASKS is KernelBench's own folder (level1/, level2/), fetched, never committed. 
 allclose 1e-4) and by ours: against fp64, relative to max(|x|, root mean square), on the task's inputs and on wide normal ones, the error is at most
 twice that of the framework's own result, or 2e-5. Where samples do not depend on one another (no batch norm), fp64 is computed for four of them.
 Dropout is judged with torch's own module made to use the numbers that ours draws. Times are medians of CUDA events with L2 flushed before each call,
-the contenders in turn. All kernels are compiled first, side by side, then all tasks are tested, then timed. --compile also times torch.compile: other
+the contenders in turn. Kernels are compiled side by side while tasks are tested; when all are, tasks are timed. --compile also times torch.compile: other
 processes compile for it while the tests run (inductor.py). --compile-times FILE takes what they did not reach from an earlier measurement on the same kind
 of machine, and says so. Every row is written when it is there: a second run goes on with the rest (--again measures anew).
 """
@@ -226,18 +226,31 @@ def measure(path, folder, options):
     return row
 
 
-def compile_all(folders, program):
-    """The kernels of all tasks into the cache, as many at once as there are processors."""
-    begin = time.time()
+class Compilations:
+    """The kernels of all tasks into the cache, as many tasks at once as there are processors; a task is waited for before it is tested."""
 
-    def one(folder):
-        done = subprocess.run([program, "emit", str(folder / "kernels.py"), "--to", "report", "--json"], capture_output=True, text=True)
-        return folder.name, done.returncode, (done.stderr or "").strip()[-300:]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, code, text in pool.map(one, folders):
-            if code not in (0, 1):
-                print(f"{name}: {text}", flush=True)
-    print(f"{len(folders)} tasks compiled in {time.time() - begin:.1f} s", flush=True)
+    def __init__(self, folders, program):
+        self.begin, self.last, self.program = time.time(), time.time(), program
+        self.pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+        self.done = {folder: self.pool.submit(self.one, folder) for folder in folders}
+
+    def one(self, folder):
+        done = subprocess.run([self.program, "emit", str(folder / "kernels.py"), "--to", "report", "--json"], capture_output=True, text=True)
+        self.last = time.time()
+        if done.returncode not in (0, 1):
+            print(f"{folder.name}: {(done.stderr or '').strip()[-300:]}", flush=True)
+
+    def wait(self, folder):
+        if folder in self.done:
+            self.done[folder].result()
+
+    def wait_all(self):
+        self.pool.shutdown()
+        print(f"{len(self.done)} tasks compiled in {self.last - self.begin:.1f} s", flush=True)
+
+
+def compile_all(folders, program):
+    Compilations(folders, program).wait_all()
 
 
 def mean_of(ratios):
@@ -267,6 +280,9 @@ class Run:
             for path in sorted((options.tasks / f"level{level}").glob("*.py"), key=number_of):
                 if not named or named & {str(number_of(path)), f"L{level}", f"L{level}-{number_of(path)}"}:
                     self.tasks.append((level, path, options.generated / f"L{level}-{number_of(path)}"))
+        first = list(filter(None, (options.first or "").split(",")))
+        self.tasks.sort(key=lambda t: first.index(t[2].name) if t[2].name in first else len(first))
+        self.compilations = None
 
     def seconds(self):
         return time.time() - self.begin
@@ -306,6 +322,8 @@ class Run:
             if not (folder / "plan.json").exists():
                 self.keep(level, empty_row(path, "not generated"), "not generated")
                 continue
+            if self.compilations:
+                self.compilations.wait(folder)
             row = self.guarded(lambda: tested(path, folder, self.options), level, path)
             if row is None:
                 left.append((level, path, folder))
@@ -337,8 +355,12 @@ class Run:
         self.processes = inductor.workers(options.workers, options.state, [path for _, path, _ in self.tasks]) if options.compile else []
         try:
             if options.program:
-                compile_all([f for _, _, f in self.tasks if (f / "kernels.py").exists()], options.program)
+                from tilewright import _paths
+                _paths.show_python_packages()
+                self.compilations = Compilations([f for _, _, f in self.tasks if (f / "kernels.py").exists()], options.program)
             left = self.test_all()
+            if self.compilations:
+                self.compilations.wait_all()
             while self.warming() and self.seconds() < options.compile_seconds:
                 time.sleep(0.5)
         finally:
@@ -361,6 +383,7 @@ def main():
     parser.add_argument("generated", type=pathlib.Path)
     parser.add_argument("--level", type=int, action="append")
     parser.add_argument("--only", help="tasks with commas between: 3 (of each level), L2-3, or L2 (the whole level)")
+    parser.add_argument("--first", help="tasks that are tested and timed before the others: L1-6,L2-23")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--seconds", type=float, default=240, help="of the whole run")
     parser.add_argument("--each", type=float, default=0.4, help="seconds of timing for one task")
@@ -370,7 +393,7 @@ def main():
     parser.add_argument("--compile-seconds", type=float, default=150, help="after so many seconds these end, and what they have not compiled has no time, or an earlier one")
     parser.add_argument("--state", type=pathlib.Path, default=pathlib.Path("/tmp/tilewright_kernelbench"), help="what these have done")
     parser.add_argument("--compile-times", type=pathlib.Path, help="times of torch.compile that were measured before, in JSON")
-    parser.add_argument("--program", help="tilewright; with it all kernels are compiled first")
+    parser.add_argument("--program", help="tilewright; with it kernels are compiled side by side, not one by one")
     parser.add_argument("--again", action="store_true")
     Run(parser.parse_args()).go()
     return 0

@@ -16,7 +16,7 @@ from . import graph as _graph
 from ._library import TilewrightError
 from ._module import loads
 
-_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool", "tf32": "float32"}
+_TORCH = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool", "tf32": "float32"}
 
 
 def program():

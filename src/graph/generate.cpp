@@ -67,7 +67,7 @@ std::vector<int> cuts_of(const Primitives& p, const Group& g) {
         const Primitive& v = p.list[static_cast<std::size_t>(*it)];
         if (v.kind == Kind::reduce && g.has(v.in[0]) && p.list[static_cast<std::size_t>(v.in[0])].kind == Kind::pointwise)
             taken.push_back(v.in[0]);
-        if (*it == g.root || v.dtype != "f32" || v.kind == Kind::pick) continue;
+        if (*it == g.root || (v.dtype != "f32" && v.dtype != "f64") || v.kind == Kind::pick) continue;
         const bool end = std::any_of(g.members.begin(), g.members.end(), [&](int m) {
             const Primitive& user = p.list[static_cast<std::size_t>(m)];
             return user.from != v.from && std::find(user.in.begin(), user.in.end(), *it) != user.in.end();
@@ -138,10 +138,12 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
         }
         if (again) continue;
         drop_unread(*primitives, out.kernels);
+        const bool in_f64 =
+            std::any_of(primitives->list.begin(), primitives->list.end(), [](const Primitive& v) { return v.dtype == "f64"; });
         out.source = fmt::format(
             "\"\"\"Generated from the graph {}: {} kernels, in the order of their launches.\"\"\"\nimport tilewright as tw\nfrom "
-            "tilewright import bf16, f16, f32, i32, i64, tf32\n",
-            graph.name, out.kernels.size());
+            "tilewright import bf16, f16, f32, {}i32, i64, tf32\n",
+            graph.name, out.kernels.size(), in_f64 ? "f64, " : "");
         std::set<std::string> sizes;
         for (const KernelText& k : out.kernels)
             for (const auto& [name, value] : k.sizes) sizes.insert(name);

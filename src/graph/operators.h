@@ -45,4 +45,7 @@ void add_folds(Operators& table);     // reductions, softmax, norms, scans, loss
 void add_products(Operators& table);  // matmul, linear, convolutions, pooling, attention
 void add_views(Operators& table);
 
+// Sums of centred values, which cancel: in f64 (widen.cpp).
+void widen_centred_sums(Primitives& p);
+
 }  // namespace tw::graph

@@ -12,8 +12,10 @@ namespace tw::graph {
 namespace {
 
 struct Side {
-    std::string name;     // of the parameter
-    std::string shared;   // of the buffer
+    std::string name;    // of the parameter
+    std::string shared;  // of the buffer
+    std::string filled;  // what is stored to: all of the buffer, or its part that is no padding
+    std::string across = ":";
     bool turned = false;  // k comes first in memory
     std::string dtype;
 };
@@ -26,6 +28,10 @@ public:
         w_.family = conv_ ? "convolution" : "product";
         ProductAxes axes;
         if (!arrange_product(w_, axes)) return;
+        if (!conv_ && write_long_product(w_, axes)) {
+            zeroed_ = true;
+            return;
+        }
         if (conv_ ? write_packed_conv(w_, axes) : write_thin_product(w_, axes) || write_split_product(w_, axes)) return;
         m_ = axes.m;
         n_ = axes.n;
@@ -37,10 +43,12 @@ public:
         if (w_.failed) return;
         head();
         conv_ ? conv_body() : matmul_body();
+        if (staged_) stage();
         w_.set(g_.anchor, {"acc", 3U, false});
-        w_.store(w_.value(g_.root), parts_ > 1);
+        zeroed_ = parts_ > 1;
+        w_.store(w_.value(g_.root), zeroed_);
     }
-    bool split() const { return parts_ > 1; }
+    bool zeroed() const { return zeroed_; }
 
 private:
     void choose() {
@@ -54,7 +62,10 @@ private:
         bm_ = m > 64 ? 128 : 64;
         bn_ = n > 64 && levels_ == 1 ? 128 : 64;
         bk_ = narrow_type || (conv_ && pointwise() && depth_ % 32 == 0) ? 32 : depth_ <= 8 ? 8 : 16;
+        staged_ = conv_ && pointwise() && !narrow_type && n % 4 == 0;
+        if (staged_ && depth_ % 64 == 0) bk_ = 64;
         w_.threads = bm_ == 128 || bn_ == 128 ? 256 : 128;
+        if (staged_ && v_.tf32 && w_.threads == 256) w_.blocks_per_sm = 2;
         warps_ = w_.threads == 128 ? "(2, 2)" : bm_ == 128 ? "(4, 2)" : "(2, 4)";
         std::int64_t tiles = ((m + bm_ - 1) / bm_) * ((n + bn_ - 1) / bn_);
         for (const GridAxis& axis : outer_) tiles *= axis.count;
@@ -127,13 +138,40 @@ private:
         grid.insert(grid.end(), outer_.begin(), outer_.end());
         w_.grid(grid);
         w_.tile = {{m_, fmt::format("i * {}", bm_), bm_}, {n_, fmt::format("j * {}", bn_), bn_}};
+        if (staged_) return arena();
         const int pad = type() == "f32" ? 4 : 8;
-        const auto buffer = [&](const Side& s, std::int64_t rows) {
+        const auto buffer = [&](Side& s, std::int64_t rows) {
+            s.filled = s.shared;
             const auto shape = s.turned ? fmt::format("({}, {})", bk_, rows) : fmt::format("({}, {})", rows, bk_);
             w_.line(fmt::format("{} = tw.shared({}, {}, pad={})", s.shared, s.dtype, shape, s.turned ? 8 : pad));
         };
         buffer(a_, bm_);
         buffer(b_, bn_);
+    }
+
+    // Operands and what is stored go through one buffer, one after the other.
+    void arena() {
+        const auto wide = [&](const Side& s, std::int64_t rows) { return s.turned ? rows + 8 : bk_ + 4; };
+        const auto high = [&](const Side& s, std::int64_t rows) { return s.turned ? bk_ : rows; };
+        const std::int64_t first = high(a_, bm_) * wide(a_, bm_), second = high(b_, bn_) * wide(b_, bn_);
+        w_.line(fmt::format("arena = tw.shared(f32, ({},))", std::max(first + second, bm_ * (bn_ + 8))));
+        const auto part = [&](Side& s, std::int64_t rows, std::int64_t offset) {
+            w_.line(fmt::format("{} = tw.overlay(arena, f32, ({}, {}){})", s.shared, high(s, rows), wide(s, rows),
+                                offset == 0 ? "" : fmt::format(", offset_bytes={}", 4 * offset)));
+            s.filled = fmt::format("{}[:, 0:{}]", s.shared, s.turned ? rows : bk_);
+            if (s.turned) s.across = fmt::format("0:{}", rows);
+        };
+        part(a_, bm_, 0);
+        part(b_, bn_, first);
+        w_.line(fmt::format("staged = tw.overlay(arena, f32, ({}, {}))", bm_, bn_ + 8));
+    }
+
+    // From the fragments of the matrix unit to whole vectors along the rows.
+    void stage() {
+        w_.line("tw.sync()");
+        w_.line(fmt::format("tw.store(staged[:, 0:{}], acc)", bn_));
+        w_.line("tw.sync()");
+        w_.line(fmt::format("acc = tw.load(staged[:, 0:{}], layout=tw.blocked(vector=4))", bn_));
     }
 
     std::string zeros() const { return fmt::format("tw.zeros(f32, ({}, {}), layout=tw.mma_c(warps={}))", bm_, bn_, warps_); }
@@ -143,15 +181,15 @@ private:
     // What is loaded goes through shared memory into the fragments of the matrix unit. `next` loads what the next round multiplies.
     void multiply(const std::string& acc, const std::function<void()>& next = {}) {
         w_.line("tw.sync()");
-        w_.line(fmt::format("tw.store({}, a)", a_.shared));
-        w_.line(fmt::format("tw.store({}, b)", b_.shared));
+        w_.line(fmt::format("tw.store({}, a)", a_.filled));
+        w_.line(fmt::format("tw.store({}, b)", b_.filled));
         w_.line("tw.sync()");
         if (next) next();
         const std::int64_t unit = type() == "f32" ? 8 : 16;
         w_.open(fmt::format("for kk in tw.unroll({}):", bk_ / unit));
         const auto part = [&](const Side& s) {
             const std::string range = fmt::format("kk * {0} : kk * {0} + {0}", unit);
-            return s.turned ? fmt::format("{}[{}, :].T", s.shared, range) : fmt::format("{}[:, {}]", s.shared, range);
+            return s.turned ? fmt::format("{}[{}, {}].T", s.shared, range, s.across) : fmt::format("{}[:, {}]", s.shared, range);
         };
         w_.line(fmt::format("fa = tw.load({}, layout=tw.mma_a())", part(a_)));
         w_.line(fmt::format("fb = tw.load({}, layout=tw.mma_b())", part(b_)));
@@ -272,7 +310,7 @@ private:
     Writer& w_;
     Group& g_;
     const Primitive& v_;
-    bool conv_, batch_ = false;
+    bool conv_, batch_ = false, zeroed_ = false, staged_ = false;
     int m_ = -1, n_ = -1, levels_ = 1;
     std::vector<GridAxis> outer_;
     std::vector<std::string> index_, name_;  // of the outer dimensions
@@ -286,7 +324,7 @@ private:
 bool write_product(Writer& w) {
     Product product(w);
     product.write();
-    return product.split();
+    return product.zeroed();
 }
 
 }  // namespace tw::graph

@@ -42,6 +42,8 @@ KernelText helper_text(const Helper& h, const std::string& family, const std::ve
 bool write_split_product(Writer& w, const ProductAxes& axes);
 // f32 by three products of tf32 parts, for few rows: the other operand is taken apart in registers. False: as above.
 bool write_thin_product(Writer& w, const ProductAxes& axes);
+// f32 by three products of tf32 parts, for a long sum of few results: parts of it are added to the output. False: as above.
+bool write_long_product(Writer& w, const ProductAxes& axes);
 // Convolutions in tf32 with channels last. False: as above.
 bool write_packed_conv(Writer& w, const ProductAxes& axes);
 // The same for remainders of the positions that differ in the last dimension, whose atom is `which` (-1: there is one); `pack`: the input

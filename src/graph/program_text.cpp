@@ -47,8 +47,8 @@ public:
                 int of = p_.nodes[n];
                 while (of >= 0 && of != a.primitive && p_.list[static_cast<std::size_t>(of)].kind == Kind::reshape)
                     of = p_.list[static_cast<std::size_t>(of)].in[0];
-                if (of != a.primitive || graph_.nodes[n].role != Role::operation || graph_.nodes[n].dtype != v.dtype || v.dtype == "bool")
-                    continue;
+                const bool typed = graph_.nodes[n].dtype == v.dtype || (v.dtype == "f64" && graph_.nodes[n].dtype == "f32");
+                if (of != a.primitive || graph_.nodes[n].role != Role::operation || !typed || v.dtype == "bool") continue;
                 known = {composed_.name.at(static_cast<int>(n)), graph_.nodes[n].shape};
                 break;
             }

@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::int64_t kDepth = 32;     // of a step, in elements
 constexpr std::int64_t kColumns = 128;  // of a tile
+constexpr std::int64_t kStaged = 32;    // columns of a tile that are stored at a time
 
 // An operand and its parts.
-struct Operand {
+struct SplitOperand {
     std::string letter;  // a, b
     const View* view = nullptr;
     bool turned = false;  // k is not the last dimension
@@ -38,7 +39,7 @@ public:
             const std::string& from = w_.prim(m).from;
             if (std::find(nodes_.begin(), nodes_.end(), from) == nodes_.end()) nodes_.push_back(from);
         }
-        for (Operand* o : {&a_, &b_}) split(*o);
+        for (SplitOperand* o : {&a_, &b_}) split(*o);
         w_.symbol = {{axes_.m, "M"}, {axes_.n, "N"}};
         w_.sizes = {{"M", a_.rows}, {"N", b_.rows}, {"K", a_.depth}};
         main_kernel();
@@ -46,7 +47,7 @@ public:
     }
 
 private:
-    bool operand(Operand& o, const char* letter, const View& view, std::size_t row, std::size_t k) {
+    bool operand(SplitOperand& o, const char* letter, const View& view, std::size_t row, std::size_t k) {
         o.letter = letter;
         o.view = &view;
         if (w_.prim(view.base).dtype != "f32") return false;
@@ -72,11 +73,19 @@ private:
         batched_ = a_.batch > 1;
         rows_ = a_.rows > 128 ? 256 : 128;
         const std::int64_t tiles = a_.batch * ((a_.rows + rows_ - 1) / rows_) * ((b_.rows + kColumns - 1) / kColumns);
+        staged_ = stored_by_copies();
         // A long sum for few results is cut into parts elsewhere.
         return tiles >= 66 || a_.depth < 16384;
     }
 
-    Scratch scratch(const Operand& o, const char* what, const char* dtype, bool matrix) const {
+    // Results leave through shared memory, whole tiles at a time: rows of whole vectors, rows and columns last.
+    bool stored_by_copies() const {
+        const auto& places = g_.output.places;
+        if (b_.rows % 4 != 0 || g_.output.offset % 4 != 0 || places.size() < 2 || places.size() > 5) return false;
+        return places[places.size() - 2].atom == axes_.m && places.back().atom == axes_.n;
+    }
+
+    Scratch scratch(const SplitOperand& o, const char* what, const char* dtype, bool matrix) const {
         Scratch s;
         s.name = (o.letter == "a" ? "A_" : "B_") + std::string(what);
         s.dtype = dtype;
@@ -91,7 +100,7 @@ private:
         return s;
     }
 
-    Argument source(const Operand& o) const {
+    Argument source(const SplitOperand& o) const {
         Argument x;
         x.primitive = o.view->base;
         x.name = "X";
@@ -106,12 +115,12 @@ private:
         return x;
     }
 
-    void add(const Operand& o, const char* what, Helper h) {
+    void add(const SplitOperand& o, const char* what, Helper h) {
         h.name = fmt::format("{}_{}_{}", w_.name(), o.letter, what);
         w_.before.push_back(helper_text(h, "split", nodes_));
     }
 
-    void split(Operand& o) {
+    void split(SplitOperand& o) {
         o.high = scratch(o, "high", "f16", true);
         o.low = scratch(o, "low", "f16", true);
         o.up = scratch(o, "up", "f32", false);
@@ -127,7 +136,7 @@ private:
     }
 
     // The power of two that takes a row's largest element to between 2^14 and 2^15, and what undoes it.
-    void scales(const Operand& o) {
+    void scales(const SplitOperand& o) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "", element = o.turned ? "X[" + z + "k, r]" : "X[" + z + "r, k]";
         const std::string top = fmt::format("floor(log2(maximum(max(k in 0:{}, abs({})), 1.0e-30)))", o.depth, element);
@@ -153,7 +162,7 @@ private:
         add(o, "scales", h);
     }
 
-    void scaled(const Operand& o) {
+    void scaled(const SplitOperand& o) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "";
         h.computes = fmt::format(
@@ -177,7 +186,7 @@ private:
         add(o, "high", h);
     }
 
-    void grid(Helper& h, const Operand& o, std::vector<GridAxis> axes) const {
+    void grid(Helper& h, const SplitOperand& o, std::vector<GridAxis> axes) const {
         axes.push_back({"z", o.batch});
         Writer text(w_.p, g_, "");
         text.grid(std::move(axes));
@@ -186,7 +195,7 @@ private:
 
     // The f16 nearest to a scaled number, or to what the first one leaves of it. The second reads the first back: what is stated of it then
     // holds for any first part.
-    void part(const Operand& o, bool high) {
+    void part(const SplitOperand& o, bool high) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "", scale = o.turned ? "A_up[" + z + "q]" : "A_up[" + z + "p]";
         h.arguments = {source(o), argument_of(o.up, false)};
@@ -213,7 +222,7 @@ private:
 
     // The main kernel.
 
-    void argument(const Operand& o, const Scratch& s, bool matrix) {
+    void argument(const SplitOperand& o, const Scratch& s, bool matrix) {
         Argument a = argument_of(s, false);
         const std::string row = o.letter == "a" ? "M" : "N";
         if (o.batch > 1) a.texts.push_back("");
@@ -222,7 +231,7 @@ private:
         w_.add_argument(a);
     }
 
-    std::string element(const Operand& o, const Scratch& s, const std::string& row) const {
+    std::string element(const SplitOperand& o, const Scratch& s, const std::string& row) const {
         const std::string z = o.batch > 1 ? axes_.name[0] + ", " : "";
         return o.turned ? fmt::format("f32({}[{}k, {}])", s.name, z, row) : fmt::format("f32({}[{}{}, k])", s.name, z, row);
     }
@@ -250,7 +259,7 @@ private:
 
     void head() {
         assumptions();
-        const auto buffer = [&](const Operand& o, const char* name, std::int64_t rows) {
+        const auto buffer = [&](const SplitOperand& o, const char* name, std::int64_t rows) {
             w_.line(o.turned ? fmt::format("{} = tw.shared(f16, (4, {}, {}), swizzle=128)", name, kDepth, rows)
                              : fmt::format("{} = tw.shared(f16, (4, {}, {}), swizzle=64)", name, rows, kDepth));
         };
@@ -258,6 +267,7 @@ private:
         buffer(a_, "a_low", rows_);
         buffer(b_, "b_high", kColumns);
         buffer(b_, "b_low", kColumns);
+        if (staged_) w_.line(fmt::format("staged = tw.shared(f32, (2, {}, {}), swizzle=128)", rows_ / 2, kStaged));
         w_.line("ring = tw.pipeline(4, consumers=2)");
         if (!batched_) return;
         std::vector<GridAxis> grid;
@@ -282,7 +292,7 @@ private:
         tiles();
         w_.open(fmt::format("for kt in tw.range(tw.cdiv(K, {})):", kDepth));
         w_.line("slot = ring.acquire()");
-        const auto copy = [&](const char* shared, const Operand& o, const Scratch& s, const char* tile, std::int64_t rows) {
+        const auto copy = [&](const char* shared, const SplitOperand& o, const Scratch& s, const char* tile, std::int64_t rows) {
             const std::string row = fmt::format("{} * {}", tile, rows), k = fmt::format("kt * {}", kDepth);
             w_.line(fmt::format("tw.tma_load({}[slot], {}[{}{}, {}], on=ring.full(slot))", shared, s.name, batched_ ? "block, " : "",
                                 o.turned ? k : row, o.turned ? row : k));
@@ -312,6 +322,7 @@ private:
     void consume() {
         const std::int64_t own = rows_ / 2, halves = own / 64;
         w_.open("with tw.warpgroups(1, 2, regs=232, name=\"consumer\") as w:");
+        if (staged_) w_.line("own = tw.named_barrier(1 + w, 128)");
         w_.line(fmt::format("part = tw.zeros(f32, (64, {}))", kColumns));
         tiles();
         for (std::int64_t h = 0; h < halves; ++h) w_.line(fmt::format("acc{} = tw.zeros(f32, (64, {}))", h, kColumns));
@@ -325,25 +336,69 @@ private:
         w_.close();
         w_.line(fmt::format("row = bm * {} + w * {}", rows_, own));
         w_.line(fmt::format("column = bn * {}", kColumns));
-        const std::string z = batched_ ? "block, " : "";
-        w_.line(fmt::format("b_scale = tw.load({}[{}column : column + {}], fill=0.0)", b_.down.name, z, kColumns));
+        staged_ ? store_staged(own) : store_registers(halves);
+        end_tiles();
+        if (staged_) w_.line("tw.tma_store_wait(0)");
+        w_.close();
+    }
+
+    // What follows the product, of 64 rows and the columns from `column` on: the text of its value.
+    std::string finished(std::int64_t h, const std::string& acc, const std::string& column, std::int64_t columns) {
+        const std::string row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
+        w_.line(fmt::format("y{0} = {1} * a_scale{0}[:, None] * b_scale[None, :]", h, acc));
+        w_.tile = {{axes_.m, row, 64}, {axes_.n, column, columns}};
+        w_.set(g_.anchor, {fmt::format("y{}", h), 3U, false});
+        return w_.value(g_.root).text;
+    }
+
+    void load_a_scale(std::int64_t h) {
+        const std::string z = batched_ ? "block, " : "", row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
+        w_.line(fmt::format("a_scale{} = tw.load({}[{}{} : {} + 64], fill=0.0)", h, a_.down.name, z, row, row));
+    }
+
+    void load_b_scale(const std::string& column, std::int64_t columns) {
+        w_.line(
+            fmt::format("b_scale = tw.load({0}[{1}{2} : {2} + {3}], fill=0.0)", b_.down.name, batched_ ? "block, " : "", column, columns));
+    }
+
+    void store_registers(std::int64_t halves) {
+        load_b_scale("column", kColumns);
         for (std::int64_t h = 0; h < halves; ++h) {
             w_.begin_scope();
-            const std::string row = h == 0 ? "row" : fmt::format("row + {}", 64 * h);
-            w_.line(fmt::format("a_scale{} = tw.load({}[{}{} : {} + 64], fill=0.0)", h, a_.down.name, z, row, row));
-            w_.line(fmt::format("y{0} = acc{0} * a_scale{0}[:, None] * b_scale[None, :]", h));
-            w_.tile = {{axes_.m, row, 64}, {axes_.n, "column", kColumns}};
-            w_.set(g_.anchor, {fmt::format("y{}", h), 3U, false});
+            load_a_scale(h);
+            finished(h, fmt::format("acc{}", h), "column", kColumns);
             w_.store(w_.value(g_.root));
             w_.end_scope();
         }
-        end_tiles();
+    }
+
+    // A quarter of the columns at a time: the copy of one runs while the next is computed.
+    void store_staged(std::int64_t own) {
+        for (std::int64_t h = 0; h < own / 64; ++h) load_a_scale(h);
+        w_.open(fmt::format("for q in tw.unroll({}):", kColumns / kStaged));
+        const std::string column = fmt::format("column + q * {}", kStaged);
+        load_b_scale(column, kStaged);
+        w_.line("tw.tma_store_wait(0, read=True)");
+        w_.line("own.sync()");
+        for (std::int64_t h = 0; h < own / 64; ++h) {
+            w_.begin_scope();
+            const std::string value = finished(h, fmt::format("acc{0}[:, q * {1} : q * {1} + {1}]", h, kStaged), column, kStaged);
+            w_.line(fmt::format("tw.store(staged[w, {}:{}, :], {})", 64 * h, 64 * h + 64, value));
+            w_.end_scope();
+        }
+        w_.line("tw.fence_async()");
+        w_.line("own.sync()");
+        std::string place;
+        for (const Place& p : g_.output.places)
+            if (p.atom != axes_.m && p.atom != axes_.n) place += (p.atom < 0 ? std::to_string(p.start) : w_.at.at(p.atom)) + ", ";
+        w_.line(fmt::format("tw.tma_store(Y[{0}row : row + {1}, {2} : {2} + {3}], staged[w])", place, own, column, kStaged));
+        w_.line("tw.tma_store_commit()");
         w_.close();
     }
 
     void main_kernel() {
         w_.threads = 384;
-        for (Operand* o : {&a_, &b_}) {
+        for (SplitOperand* o : {&a_, &b_}) {
             argument(*o, o->high, true);
             argument(*o, o->low, true);
             argument(*o, o->down, false);
@@ -358,10 +413,10 @@ private:
     Group& g_;
     const Primitive& v_;
     const ProductAxes& axes_;
-    Operand a_, b_;
+    SplitOperand a_, b_;
     std::vector<std::string> nodes_;
     std::int64_t rows_ = 256;
-    bool batched_ = false;
+    bool batched_ = false, staged_ = false;
 };
 
 }  // namespace

@@ -30,6 +30,8 @@ std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
     return wanted;
 }
 
+constexpr std::int64_t kRows = 4;
+
 class Tiles {
 public:
     explicit Tiles(Writer& w) : w_(w), g_(w.g), pairs_(w) {}
@@ -57,7 +59,7 @@ private:
             for (const int q : w_.prim(m).in)
                 if (const auto found = level.find(q); found != level.end()) l = std::max(l, found->second);
             if (w_.prim(m).kind == Kind::reduce) {
-                if (const int with = again ? pairs_.find(m) : -1; with >= 0) {
+                if (const int with = again && w_.prim(m).dtype != "f64" ? pairs_.find(m) : -1; with >= 0) {
                     l = level.at(with);
                 } else {
                     reductions_.emplace_back(m, ++l);
@@ -115,9 +117,9 @@ private:
         const bool folded = g_.reduced.contains(inner);
         split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && pairs_.none() &&
                  w_.prim(reductions_[0].first).fn == "sum" && !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 &&
-                 linear_above();
+                 !wide_within() && linear_above();
         std::int64_t wide = 0, rows = 1;
-        bool again = false;
+        bool again = false, few = false;
         if (g_.reduced.empty()) {
             // A vector of 16 bytes a thread, as many blocks as fit: kernels/activations.py was measured so.
             wide = std::min<std::int64_t>(power_of_two(extent), 1024);
@@ -130,8 +132,19 @@ private:
             // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
             again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
             if (again) wide = 8192;
+            // Few lines in f64, that only one block may add up each.
+            few = !held_ && !again && wide_within() && g_.kept() < 264;
+            if (few) wide = std::min<std::int64_t>(power_of_two(extent), 4096);
             const bool row = n > 1 && !g_.reduced.contains(g_.order[n - 2]) && !picks() && !split_;
             if (held_ && row) rows = std::min(std::max<std::int64_t>(1, 4096 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
+            // Several rows at a time, of which each block would read the same operand anew.
+            if (!held_ && !again && !few && alone && row && deepest_ == 1 && reductions_.size() == 1 && pairs_.none() &&
+                !stores_everywhere() && wide == 2048 && g_.size.at(g_.order[n - 2]) % kRows == 0 && g_.kept() >= 264 * kRows &&
+                shared_by_rows(g_.order[n - 2], inner)) {
+                rows = kRows;
+                wide = 1024;
+                w_.blocks_per_sm = 4;
+            }
         } else {
             const std::int64_t blocks = g_.kept() / std::max<std::int64_t>(1, extent);
             wide = std::min<std::int64_t>(power_of_two(extent), blocks * ((extent + 511) / 512) >= 264 ? 512 : 128);
@@ -147,8 +160,10 @@ private:
                 wide = 32;
             } else if (under && deepest_ == 1 && pairs_.none() && !stores_everywhere() && extent >= 256 &&
                        g_.size.at(g_.order[n - 2]) % 8 == 0) {
-                under_ = 8;
-                wide = 256;
+                // Measured: tiles of 16 rows of 128 with all threads resident are the fastest; two vectors a thread are on their way.
+                under_ = g_.size.at(g_.order[n - 2]) % 16 == 0 ? 16 : 8;
+                wide = 2048 / under_;
+                if (g_.members.size() <= 4) w_.blocks_per_sm = 8;
             }
         }
         wide = std::max<std::int64_t>(wide, 32);
@@ -161,7 +176,8 @@ private:
                 }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
-        if (under_ > 0) w_.threads = under_ == 8 || held_ ? 256 : 512;
+        if (under_ > 0) w_.threads = under_ <= 16 || held_ ? 256 : 512;
+        if (few) w_.threads = static_cast<int>(std::max<std::int64_t>(32, wide / 4));
         if (again) {
             w_.threads = 1024;
             w_.blocks_per_sm = 1;
@@ -225,6 +241,18 @@ private:
         }
     }
 
+    bool wide_within() const {
+        return std::any_of(g_.members.begin(), g_.members.end(), [&](int m) { return w_.prim(m).dtype == "f64"; });
+    }
+
+    // An operand with the folded atom has no rows.
+    bool shared_by_rows(int row, int inner) const {
+        const auto has = [](const Read& read, int atom) {
+            return std::any_of(read.places.begin(), read.places.end(), [&](const Place& p) { return p.atom == atom; });
+        };
+        return std::any_of(g_.reads.begin(), g_.reads.end(), [&](const auto& r) { return has(r.second, inner) && !has(r.second, row); });
+    }
+
     // What stands between the sum and the root only scales it: it may be applied to every part.
     bool linear_above() const {
         for (const int m : g_.members) {
@@ -285,21 +313,36 @@ private:
         for (; loops_ > 0; --loops_) w_.close();
     }
 
+    // What is folded is read as it is, over the whole tile, from a tensor that ends where its atoms end: a load fills in what is outside.
+    const Read* loaded(int id) const {
+        while (w_.prim(id).kind == Kind::reshape && g_.has(id)) id = w_.prim(id).in[0];
+        const auto read = g_.reads.find(id);
+        if (read == g_.reads.end() || w_.prim(id).dtype != "f32" || w_.axes_of(read->second) != w_.all_axes()) return nullptr;
+        for (const Place& place : read->second.places)
+            if (place.atom >= 0 && (place.start != 0 || place.extent != g_.size.at(place.atom))) return nullptr;
+        return &read->second;
+    }
+
     // The value that a reduction folds, over the whole tile; columns beyond the last have `outside`. Those that are kept have it too,
     // though nobody stores them: so every iteration folds something of one form.
     std::string folded(int id, const std::string& outside) {
+        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1);
+        if (const Read* read = mask.empty() || under_ == 0 || held_ ? nullptr : loaded(id)) {
+            const std::string x = w_.fresh("x");
+            w_.line(fmt::format("{} = {}", x, w_.load(*read, w_.parameter(*read, "f32"), "f32", outside)));
+            return x;
+        }
         const Value v = w_.value(id);
         std::string text = v.axes == w_.all_axes() ? v.text : w_.as_tile(v);
-        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1);
         if (!mask.empty()) text = fmt::format("tw.where({}, {}, {})", mask, text, outside);
         return text;
     }
 
     bool across() const { return g_.reduced.contains(w_.tile.back().atom); }
     unsigned kept_axes() const { return under_ > 0 ? 2U : !across() ? w_.all_axes() : w_.tile.size() == 2 ? 1U : 0U; }
-    std::string start(const std::string& value) {
+    std::string start(const std::string& value, bool in_f64 = false) {
         const std::string s = w_.fresh("s");
-        w_.line(fmt::format("{} = tw.full(f32, {}, {})", s, w_.tile_shape(w_.all_axes()), value));
+        w_.line(fmt::format("{} = tw.full({}, {}, {})", s, in_f64 ? "f64" : "f32", w_.tile_shape(w_.all_axes()), value));
         return s;
     }
     // What the lanes of a block hold, of one line.
@@ -369,19 +412,25 @@ private:
         }
         if (now.empty()) return;
         const bool looped = !held_;
-        for (auto& [id, s] : now) s = looped ? start(identity(w_.prim(id).fn)) : w_.fresh("s");
+        for (auto& [id, s] : now) s = looped ? start(identity(w_.prim(id).fn), adds_f64(id)) : w_.fresh("s");
         begin_loops();
         for (const auto& [id, s] : now) {
             const std::string& fn = w_.prim(id).fn;
-            const std::string text = folded(w_.prim(id).in[0], identity(fn));
+            std::string text = folded(w_.prim(id).in[0], identity(fn));
+            if (adds_f64(id) && w_.prim(w_.prim(id).in[0]).dtype != "f64") text += ".to(f64)";
             w_.line(fmt::format("{} = {}", s, looped ? combine(fn, s, text.starts_with("tw.zeros") ? "(" + text + ")" : text) : text));
         }
         end_loops();
         for (const auto& [id, s] : now) {
             if (lanes(w_.prim(id).fn, s) != s) w_.line(fmt::format("{} = {}", s, lanes(w_.prim(id).fn, s)));
-            w_.set(id, {s, kept_axes(), false});
+            const bool f64 = w_.prim(id).dtype == "f64";
+            if (adds_f64(id) && !f64) w_.line(fmt::format("{0} = {0}.to(f32)", s));
+            w_.set(id, {s, kept_axes(), false, f64});
         }
     }
+
+    // A sum in f64, or of f64 numbers.
+    bool adds_f64(int id) const { return w_.prim(id).dtype == "f64" || w_.prim(w_.prim(id).in[0]).dtype == "f64"; }
 
     Writer& w_;
     Group& g_;

@@ -154,7 +154,7 @@ std::string Writer::equation_index(const Read& read) const {
     return out;
 }
 
-std::string Writer::load(const Read& read, const std::string& name, const std::string& dtype) {
+std::string Writer::load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside) {
     if (read.places.empty()) return fmt::format("tw.load({})", name);
     bool inside = true;
     for (const Place& place : read.places)
@@ -163,7 +163,7 @@ std::string Writer::load(const Read& read, const std::string& name, const std::s
     // An axis that is cut off inside a larger tensor must not read its neighbours as if they were its own; what is read there is never
     // stored.
     const bool number = axes_of(read) == 0;
-    const char* fill = dtype == "bool" ? "False" : dtype[0] == 'i' ? "0" : "0.0";
+    const std::string fill = !outside.empty() ? outside : dtype == "bool" ? "False" : dtype[0] == 'i' ? "0" : "0.0";
     return number || inside ? fmt::format("tw.load({}[{}])", name, subscript(read, true))
                             : fmt::format("tw.load({}[{}], fill={})", name, subscript(read, true), fill);
 }
@@ -186,7 +186,7 @@ std::string Writer::spread(const Value& v, unsigned axes) const {
 
 std::string Writer::as_tile(const Value& v) {
     if (v.axes == all_axes()) return v.text;
-    return fmt::format("tw.zeros(f32, {}) + {}", tile_shape(all_axes()), spread(v, all_axes()));
+    return fmt::format("tw.zeros({}, {}) + {}", type_of(v), tile_shape(all_axes()), spread(v, all_axes()));
 }
 
 std::string Writer::mask(int axis) {
@@ -211,6 +211,8 @@ Value Writer::value(int id) {
         std::string text = load(read->second, parameter(read->second, v.dtype), v.dtype);
         if (v.dtype == "bool") {
             out.logical = true;
+        } else if (v.dtype == "f64") {
+            out.wide = true;
         } else if (v.dtype != "f32") {
             text += ".to(f32)";
         }
@@ -260,7 +262,11 @@ Value Writer::pointwise(int id) {
         out.axes |= in.back().axes;
     }
     std::vector<std::string> t;
-    for (const Value& x : in) t.push_back(spread(x, out.axes));
+    out.wide = v.dtype == "f64";
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        const bool widened = out.wide && !in[i].wide && !in[i].logical && prim(v.in[i]).kind != Kind::number;
+        t.push_back(spread(in[i], out.axes) + (widened ? ".to(f64)" : ""));
+    }
     static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"},
                                                              {"lt", "<"},  {"le", "<="}, {"gt", ">"},  {"ge", ">="},
                                                              {"eq", "=="}, {"ne", "!="}, {"and", "&"}, {"or", "|"}};
@@ -319,12 +325,12 @@ void Writer::store(const Value& v, bool atomic) {
     const unsigned axes = axes_of(g.output);
     if (out.axes != axes) {
         out.text = fresh("y");
-        line(fmt::format("{} = tw.zeros(f32, {}) + {}", out.text, tile_shape(axes), spread(v, axes)));
+        line(fmt::format("{} = tw.zeros({}, {}) + {}", out.text, type_of(v), tile_shape(axes), spread(v, axes)));
     }
     std::string text = out.text;
     if (root.dtype == "bool") {
         if (!v.logical) text += " != 0.0";
-    } else if (root.dtype != "f32") {
+    } else if (root.dtype != type_of(v)) {
         text += fmt::format(".to({})", root.dtype);
     }
     const std::string place = g.output.places.empty() ? "Y" : fmt::format("Y[{}]", subscript(g.output, true));
@@ -378,7 +384,7 @@ std::string Writer::equation_of(int id) {
     if (const auto read = g.reads.find(id); read != g.reads.end()) {
         const std::string name = parameter(read->second, v.dtype);
         text = read->second.places.empty() ? name : fmt::format("{}[{}]", name, equation_index(read->second));
-        if (v.dtype != "f32" && v.dtype != "bool") text = fmt::format("f32({})", text);
+        if (v.dtype != "f32" && v.dtype != "f64" && v.dtype != "bool") text = fmt::format("f32({})", text);
         plain = true;
     } else if (id == g.anchor) {
         text = anchor_equation;

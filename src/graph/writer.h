@@ -26,6 +26,7 @@ struct Value {
     std::string text;
     unsigned axes = 0;
     bool logical = false;
+    bool wide = false;  // f64
 };
 
 struct GridAxis {
@@ -74,9 +75,10 @@ public:
     void set(int id, Value v) { cache_.back()[id] = std::move(v); }
     std::string spread(const Value& v, unsigned axes) const;  // as an operand of a value that has these axes
     std::string tile_shape(unsigned axes) const;
+    static const char* type_of(const Value& v) { return v.wide ? "f64" : "f32"; }
     unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
     std::string as_tile(const Value& v);  // spread over the whole tile
-    std::string load(const Read& read, const std::string& name, const std::string& dtype);
+    std::string load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside = "");
     void store(const Value& v, bool atomic = false);
     std::string mask(int axis);  // where a tile axis lies inside its atom; empty: everywhere
     unsigned axes_of(const Read& read) const;

@@ -54,12 +54,26 @@ def product(a_turned, b_turned, m, n, k, batch=None, after=()):
 @pytest.mark.parametrize("a_turned, b_turned, m, n, k, batch, after", [
     (False, True, 70, 90, 100, None, ("relu",)), (False, False, 70, 90, 72, None, ()), (True, True, 70, 88, 72, None, ("tanh",)),
     (True, False, 140, 130, 33, None, ()), (False, False, 70, 90, 40, 3, ()), (False, True, 257, 129, 96, None, ("gelu", "square")),
+    (False, True, 261, 132, 40, None, ("gelu",)), (False, False, 70, 36, 40, 3, ("relu",)), (True, False, 300, 260, 64, 2, ()),
 ])
 def test_product(a_turned, b_turned, m, n, k, batch, after, tmp_path):
     """f32 operands as two f16 parts each: the error is f32's own (tf32 alone would leave some 5e-4)."""
     text, plan = generated(product(a_turned, b_turned, m, n, k, batch, after), tmp_path, 5, 2e-6)
     assert text.count("tw.wgmma(part") == (6 if m > 128 else 3)
+    assert ("tw.tma_store(Y[" in text) == (n % 4 == 0)  # whole vectors leave through shared memory
     assert {v["dtype"] for v in plan["buffers"].values()} == {"f16", "f32"}
+
+
+@pytest.mark.parametrize("a_turned, b_turned, m, n, k", [(False, False, 36, 44, 2052), (False, True, 33, 70, 2048), (True, True, 20, 135, 2076), (True, False, 132, 24, 2100)])
+def test_long_sum_of_few_results(a_turned, b_turned, m, n, k, tmp_path):
+    """Parts of the sum are blocks; operands as two tf32 parts each, taken apart on the way: the error is f32's own."""
+    text, plan = generated(product(a_turned, b_turned, m, n, k), tmp_path, 1, 2e-6)
+    assert len(plan["launches"]) == 1 and "part_ring" in text and "tw.atomic_add(" in text
+
+
+def test_what_follows_a_long_sum_is_a_kernel_of_its_own(tmp_path):
+    text, plan = generated(product(False, True, 30, 28, 2048, after=("tanh",)), tmp_path, 2, 2e-5)
+    assert "part_ring" in text and len(plan["launches"]) == 2
 
 
 def test_product_of_large_and_small_numbers_alike(tmp_path):
@@ -123,6 +137,30 @@ def test_convolution_of_two_parts(i, tmp_path):
     assert "sx_low" in text and any(b.endswith("_low") for b in plan["buffers"])
 
 
+POINTWISE = [
+    (convolution([2, 64, 10, 30], 128, [1, 1], bias=True), 8e-3), (convolution([1, 32, 7, 20], 70, [1, 1], ("gelu",)), 8e-3), (convolution([2, 128, 132], 24, [1], tf32="even"), 8e-3),
+    (convolution([1, 24, 6, 26], 130, [1, 1], ("relu",), tf32=False), 2e-6), (convolution([1, 64, 5, 7], 40, [1, 1]), 8e-3),
+]
+
+
+@pytest.mark.parametrize("i", range(len(POINTWISE)))
+def test_convolution_of_one_tap(i, tmp_path):
+    """One buffer for the operands and for what is stored; vectors along the positions, where they divide by four."""
+    made, tolerance = POINTWISE[i]
+    text, _ = generated(made, tmp_path, 1, tolerance)
+    positions = 1
+    for n in made["nodes"][0]["shape"][2:]:
+        positions *= n
+    assert ("tw.overlay(arena" in text) == (positions % 4 == 0)
+
+
+@pytest.mark.parametrize("op, shape, tile", [("sum", [50, 32, 263], "(16, 128)"), ("amax", [50, 48, 257], "(16, 128)"), ("amin", [50, 24, 300], "(8, 256)"), ("mean", [70, 16, 256], "(16, 128)")])
+def test_rows_folded_of_long_lines(op, shape, tile, tmp_path):
+    """Tiles of several rows; what lies beyond the last column is filled in by the load, and folded without a mask."""
+    text, _ = generated(graph([leaf("x", shape)], [node("y", op, ["x"], [shape[0], shape[2]], dims=[1], keepdim=False)], "y"), tmp_path, 1, 1e-5)
+    assert tile in text and "tw.where" not in text
+
+
 @pytest.mark.parametrize("op, shape, out, attributes", [
     ("batch_norm", [128, 70], [128, 70], {"eps": 1e-5}), ("amax", [192, 45], [45], {"dims": [0], "keepdim": False}),
     ("softmax", [64, 33], [64, 33], {"dim": 0}), ("sum", [3, 128, 40], [3, 40], {"dims": [1], "keepdim": False}),
@@ -147,3 +185,30 @@ def test_drawn(seed, tmp_path):
         if min(made["nodes"][0]["shape"]) < 1:
             pytest.skip("the window is larger than its input")
     generated(made, tmp_path, 1, tolerance)
+
+
+@pytest.mark.parametrize("op, shape, dims, attributes", [
+    ("group_norm", [2, 6, 5, 41], [1, 2, 3], {"groups": 3}), ("instance_norm", [3, 4, 300], [2], {}), ("layer_norm", [5, 70], [1], {"dims": 1}),
+])
+def test_sums_of_centred_values_are_f64(op, shape, dims, attributes, tmp_path):
+    """The mean of what was normalised is zero but for rounding: with f32 numbers between, some 1e-8 would be left of it."""
+    channels = shape[1]
+    inputs = [leaf("x", shape)] + ([leaf("w", [channels])] if op == "group_norm" else [])
+    out = [n for d, n in enumerate(shape) if d not in dims]
+    nodes = [node("far", "add", ["x", 100.0], shape), node("y", op, ["far"] + [i["name"] for i in inputs[1:]], shape, eps=1e-5, **attributes), node("z", "mean", ["y"], out, dims=dims, keepdim=False),
+             node("again", "mul", ["z", 1e9], out), node("one", "add", ["again", 1.0], out)]
+    text, _ = generated(graph(inputs, nodes, "one"), tmp_path, 1, 1e-2)
+    assert "tw.full(f64" in text or ".to(f64)" in text
+
+
+def test_other_sums_after_a_norm_stay_f32(tmp_path):
+    """What is added up is not what the mean was taken of: nothing cancels."""
+    nodes = [node("y", "instance_norm", ["x"], [3, 4, 70], eps=1e-5), node("z", "sum", ["y"], [3, 70], dims=[1], keepdim=False)]
+    text, _ = generated(graph([leaf("x", [3, 4, 70])], nodes, "z"), tmp_path, 1, 1e-5)
+    assert "(f64" not in text
+
+
+def test_rows_of_a_matrix_by_one_vector(tmp_path):
+    """Blocks have four rows, so that the vector is read once for these."""
+    text, _ = generated(graph([leaf("a", [1056, 8200]), leaf("b", [8200])], [node("p", "mul", ["a", "b"], [1056, 8200]), node("y", "sum", ["p"], [1056], dims=[1], keepdim=False)], "y"), tmp_path, 1, 1e-5)
+    assert "tw.full(f32, (4, 1024), 0.0)" in text
