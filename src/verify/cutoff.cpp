@@ -414,7 +414,12 @@ CoverageGap coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
                 for (const Expr& a : e->args) look(a);
             };
             look(trips);
-            if (bounded) needed = std::min<std::int64_t>(needed, 1);
+            if (bounded) {
+                std::vector<std::int64_t> largest;
+                for (const SizeUse& u : use) largest.push_back(u.most.value_or(1));
+                const auto most = emulate::size_value(ir::ceil_div(trips, l->step), largest);
+                needed = std::min(needed, std::max<std::int64_t>(1, most.value_or(needed)));
+            }
             if (seen.most_trips < needed && !(seen.most_trips > 0 && never_runs_longer(k, *l, seen.most_trips))) {
                 gap = {CoverageGap::Kind::loop,
                        "the loop" + line(s) + " ran at most " + std::to_string(std::max<std::int64_t>(0, seen.most_trips)) +

@@ -140,17 +140,33 @@ std::string shown_lemma(std::size_t dimensions) {
 }
 
 // The numbers of tiles a side that are enumerated: all small ones, and those around every constant of the formula and its double (a group
-// of tile rows, and the ragged one after it). Code 2 t is t whole tiles, 2 t - 1 the same with one element in the last.
-std::vector<std::int64_t> side_codes(std::size_t dimensions, const std::set<std::int64_t>& constants) {
+// of tile rows, and the ragged one after it).
+std::set<std::int64_t> tiles_enumerated(std::size_t dimensions, const std::set<std::int64_t>& constants) {
     std::set<std::int64_t> sides;
     for (std::int64_t t = 1; t <= tiles_a_side(dimensions); ++t) sides.insert(t);
     for (std::int64_t c : constants) {
         for (std::int64_t t : {c - 1, c, c + 1, 2 * c - 1, 2 * c, 2 * c + 1, 2 * c + c / 2}) sides.insert(std::max<std::int64_t>(1, t));
     }
-    std::vector<std::int64_t> codes;
-    for (std::int64_t t : sides) codes.push_back(2 * t - 1), codes.push_back(2 * t);
-    return codes;
+    return sides;
 }
+
+// The values of a size with so many tiles: whole ones, and one element into the last of them (a loop that forgets the ragged tile must
+// show); the same for parts of a tile by which the order goes; every one where it goes by elements.
+std::vector<std::int64_t> values_enumerated(const std::set<std::int64_t>& sides, std::int64_t unit, const std::set<std::int64_t>& parts,
+                                            bool every) {
+    std::set<std::int64_t> values;
+    for (std::int64_t t : sides) {
+        const std::int64_t before = (t - 1) * unit;
+        values.insert(before + unit);
+        if (unit > 1) values.insert(before + 1);
+        for (std::int64_t part : parts) {
+            for (std::int64_t at = part; at < unit; at += part) values.insert(before + at), values.insert(before + at + 1);
+        }
+        for (std::int64_t r = 1; every && r <= unit; ++r) values.insert(before + r);
+    }
+    return {values.begin(), values.end()};
+}
+constexpr std::int64_t largest_unit_by_element = 64;
 constexpr std::int64_t most_tiles_enumerated = 4'000'000;
 constexpr std::int64_t largest_constant_of_an_order = 256;
 
@@ -271,24 +287,26 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
             ++least;
         if (least <= 64) units[i] = std::lcm(units[i], least);
     }
-    const std::vector<std::int64_t> codes = side_codes(order.size(), constants);
+    const std::set<std::int64_t> sides = tiles_enumerated(order.size(), constants);
+    std::vector<std::vector<std::int64_t>> values;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const bool every = shape.by_element().count(sizes[i]) != 0;
+        if (every && units[i] > largest_unit_by_element)
+            return why = "the tile order follows the elements of a size, not its tiles of " + std::to_string(units[i]), false;
+        const auto parts = shape.parts().find(sizes[i]);
+        values.push_back(
+            values_enumerated(sides, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second, every));
+    }
     std::vector<std::size_t> chosen(sizes.size(), 0);
-    std::vector<std::int64_t> multiples(sizes.size(), 1);
     std::int64_t enumerated = 0;
     for (;;) {
-        for (std::size_t i = 0; i < sizes.size(); ++i) multiples[i] = codes[chosen[i]];
-        // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
-        for (std::size_t i = 0; i < sizes.size(); ++i)
-            known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
+        for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], values[i][chosen[i]]);
         auto next_sizes = [&] {
             std::size_t d = 0;
-            while (d < chosen.size() && ++chosen[d] == codes.size()) chosen[d++] = 0;
+            while (d < chosen.size() && ++chosen[d] == values[d].size()) chosen[d++] = 0;
             return d < chosen.size();
         };
-        bool before = false;  // a tile of one element is never ragged
-        for (std::size_t i = 0; i < sizes.size(); ++i) before |= units[i] == 1 && multiples[i] % 2 == 1;
-        if (before || std::any_of(assumed.begin(), assumed.end(),
-                                  [&](const auto& a) { return excludes(a, known); })) {  // or no launch has these sizes
+        if (std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {  // no launch has these sizes
             if (!next_sizes()) break;
             continue;
         }

@@ -315,8 +315,13 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
             });
         }
     }
+    const bool follow_sizes = !steering.remainders.empty() ||
+                              std::any_of(steering.residues.begin(), steering.residues.end(), [](const auto& r) { return r.second > 1; });
     for (const auto& [axis, period] : steering.block_residues) {  // blocks of every remainder
-        sizes_in(k.grid[at(axis)], [&, p = period](int size) { demands[at(size)].cap = std::max(demands[at(size)].cap, p); });
+        sizes_in(k.grid[at(axis)], [&, p = period](int size) {
+            demands[at(size)].cap = std::max(demands[at(size)].cap, p);
+            if (p > 1 && follow_sizes) demands[at(size)].apart = false;  // jointly with the remainders of sizes
+        });
     }
     for (const auto& [size, residue] : steering.residues) {
         demands[at(size)].residue = residue;
@@ -354,7 +359,14 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
         add(1);
         add(tile == 1 ? 2 : tile);
         add(tile == 1 ? 3 : 2 * tile + 1);
-        add(d.cap * tile);
+        std::int64_t longest = d.cap * tile;
+        if (d.trips.size() == 1) {  // tiles that are not seen in its form
+            std::vector<std::int64_t> sizes = one_tile;
+            sizes[i] = longest;
+            const auto reached = emulate::size_value(d.trips[0], sizes);
+            if (reached && *reached < d.cap) longest = std::max(longest, least_for(d.trips[0], one_tile, i, d.cap).value_or(longest));
+        }
+        add(longest);
         if (u.quotients.size() > 1) add(d.cap * tile + 1);
         for (std::int64_t t : u.thresholds) add(t), add(t + 1);
         if (by_views && u.most && *u.most <= 65536) add(*u.most);  // a row that fills what was made for it
@@ -371,6 +383,13 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
                     if (const auto n = least_for(trips, one_tile, i, t)) add(std::max<std::int64_t>(1, *n)), any = true;
                 }
                 for (std::int64_t t = 2; !any && t <= d.cap; ++t) add(t * tile);
+            }
+            // The assumptions admit none of the short ones, or not every one: from the first on that they admit.
+            const std::int64_t narrow = u.tiles.empty() ? 1 : *u.tiles.begin();
+            const auto whole = [&](std::int64_t n) { return (n + u.multiple - 1) / u.multiple * u.multiple; };
+            if (!d.trips.empty() && (u.least > narrow || u.multiple > narrow)) {
+                const std::int64_t more = d.cap + std::min<std::int64_t>(16, tile / narrow);
+                for (std::int64_t t = 0; t <= more; ++t) add(whole(u.least) + t * whole(narrow));
             }
         }
         if (d.residue > 1) {
@@ -484,11 +503,11 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
     std::size_t combinations = 1;
     for (std::size_t i = 0; i < n; ++i) {
         if (!matters[i]) continue;
-        // One of two that enter the same trip counts alone (rows and columns of tiles) is enough.
+        // One of two that enter the same one trip count alone (rows and columns of tiles) is enough: it takes every value by each of them.
         auto alike = [&](std::size_t j) {
             return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[j].trips.begin(), demands[j].trips.end(), ir::same);
         };
-        const bool twin = !demands[i].trips.empty() && demands[i].residue == 1 && demands[i].remainders.empty() &&
+        const bool twin = demands[i].trips.size() == 1 && demands[i].residue == 1 && demands[i].remainders.empty() &&
                           std::any_of(crossed.begin(), crossed.end(), alike);
         if (demands[i].apart) others.push_back(i);
         else if (!twin) crossed.push_back(i), combinations *= choices[i].values.size();

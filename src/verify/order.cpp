@@ -25,8 +25,11 @@ using Samples = std::vector<const emulate::DependenceSample*>;
 
 Expr reader_variable(int id) { return id == emulate::DependenceSample::rank_of_block ? ir::cluster_rank() : ir::var_expr(id); }
 
+// Loops that end at a constant: by their variable.
+using Ended = std::set<int>;
+
 // Fits writer variables as reader variables plus constants over all samples of one (read, write) pair.
-Dependence fit(const Samples& list) {
+Dependence fit(const Samples& list, const Ended& ended) {
     Dependence d;
     d.read = list.front()->read;
     d.write = list.front()->write;
@@ -69,6 +72,13 @@ Dependence fit(const Samples& list) {
             for (const auto* s : list) all = all && shape_ok(*s) && s->at_write[i].second == first.at_write[i].second;
             if (all) value = Expr(first.at_write[i].second);
         }
+        // Of a loop that ended at one place only, nobody can tell whether that iteration was the last, or just so late.
+        if (value && value->as_constant() && variable != emulate::DependenceSample::rank_of_block && !ended.count(variable) &&
+            first.write_ends[i] > 0 && first.at_write[i].second > 0 &&
+            std::all_of(list.begin(), list.end(), [&](const auto* s) { return s->write_ends[i] == first.write_ends[i]; })) {
+            d.exact = false;
+            continue;
+        }
         if (value) {
             d.writer_vars.emplace_back(variable, *value);
             continue;
@@ -98,8 +108,8 @@ Dependence fit(const Samples& list) {
 
 // One dependence for a (read, write) pair where one fits; else one for each instance or block that wrote part of what is read
 // (a multicast in a cluster, a tile that two warpgroups write together).
-void fit_split(const ir::Kernel& k, const Samples& list, std::vector<Dependence>& result, int depth = 0) {
-    Dependence whole = fit(list);
+void fit_split(const ir::Kernel& k, const Samples& list, const Ended& ended, std::vector<Dependence>& result, int depth = 0) {
+    Dependence whole = fit(list, ended);
     if (!whole.exact && depth < 2) {
         const auto& first = *list.front();
         for (std::size_t i = static_cast<std::size_t>(depth); i < first.at_write.size(); ++i) {
@@ -115,7 +125,7 @@ void fit_split(const ir::Kernel& k, const Samples& list, std::vector<Dependence>
             }
             if (!same_shape || parts.size() < 2) continue;
             std::vector<Dependence> separate;
-            for (const auto& [value, part] : parts) fit_split(k, part, separate, depth + 1);
+            for (const auto& [value, part] : parts) fit_split(k, part, ended, separate, depth + 1);
             if (std::all_of(separate.begin(), separate.end(), [](const Dependence& d) { return d.exact; })) {
                 for (auto& d : separate) result.push_back(std::move(d));
                 return;
@@ -141,9 +151,15 @@ std::vector<Dependence> fit(const ir::Kernel& k, const SampleSet& samples) {
     std::map<std::pair<const ir::Stmt*, const ir::Stmt*>, Samples> pairs;
     for (const auto& s : samples) pairs[{s.read, s.write}].push_back(&s);
     std::vector<Dependence> result;
+    Ended ended;
+    std::set<int> open;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* f = std::get_if<ir::For>(&s.op)) (f->hi.as_constant() ? ended : open).insert(f->var);
+    });
+    for (int v : open) ended.erase(v);
     for (auto& [key, list] : pairs) {
         std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return *a < *b; });
-        fit_split(k, list, result);
+        fit_split(k, list, ended, result);
     }
     return result;
 }
@@ -402,12 +418,20 @@ void OrderRuns::run_forced() {
     force_untried(k_, coverage_, cut_);
     if (cut_.forced.size() > 3) hindered_by("more than three conditions on sizes and block indices");
     const unsigned combinations = cut_.forced.empty() || !obstacle().empty() ? 0 : 1u << cut_.forced.size();
-    for (unsigned c = 0; c < combinations; ++c) {
+    for (unsigned c = 0; c < combinations && undecided(); ++c) {
         Forced forced;
         for (std::size_t i = 0; i < cut_.forced.size(); ++i) forced.emplace_back(cut_.forced[i], (c >> i & 1) != 0);
         forget_runs();
+        out_of_step_ = false;
         run_all(cut_.instances, forced);
         run_irregular(forced);
+        if (!out_of_step_ || !undecided()) continue;
+        // A run in step that does not get through says nothing of its own: every trip count for itself, as without conditions.
+        const std::vector<Expr> conditions = cut_.forced;
+        cut_ = cutoff(k_, false);
+        cut_.forced = conditions;
+        forget_runs();
+        run_all(cut_.instances, forced);
     }
     if (undecided()) cut_.obstacle = coverage_gap(k_, cut_, coverage_).text;
 }

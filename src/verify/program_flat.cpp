@@ -197,7 +197,9 @@ std::string FlatComposition::obstacle_of(const ir::Launch& launch, const std::ve
         const ir::Tensor& base = program_.tensors[at(memory)];
         const bool range_alone =
             formal.content_range && !formal.content_sorted && formal.offsets_of < 0 && formal.inverse_of < 0 && !formal.tile_ends;
-        const bool kept = range_alone && memory < program_.parameter_count && !writer_.count(memory) && base.content_range &&
+        // Distinct along the last dimension: of a view that is another one.
+        const bool distinct = !formal.content_distinct || (base.content_distinct && memory == launch.arguments[i]);
+        const bool kept = range_alone && distinct && memory < program_.parameter_count && !writer_.count(memory) && base.content_range &&
                           ints_.from(formal.content_range->first, leaf(sizes)) == ints_.from(base.content_range->first, leaf(no_sizes_)) &&
                           ints_.from(formal.content_range->second, leaf(sizes)) == ints_.from(base.content_range->second, leaf(no_sizes_));
         if (!kept)

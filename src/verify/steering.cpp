@@ -26,6 +26,7 @@ SteeringReader::SteeringReader(const ir::Kernel& k) : k_(k), names_(ir::names_of
 }
 
 Steering SteeringReader::read() {
+    find_touched_in_flight();
     collect(k_.body);
     // Variables in steering expressions steer through what they are assigned.
     std::set<int> seen;
@@ -50,7 +51,9 @@ Steering SteeringReader::read() {
         if (decided_by_data(e)) result_.by_data.insert(stmt);
         else demand(e, "the condition", line, false);
     }
+    periods_of_arrivals();
     bounds_of_loops(k_.body, {});
+    compare_trips();
     starts_of_loops();
     loops_over_tiles();
     for (const auto& [condition, stmt, threshold] : trip_conditions_) {  // instances run every trip count that it can tell from longer ones

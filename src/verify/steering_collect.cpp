@@ -4,12 +4,9 @@
 #include <algorithm>
 
 namespace tw::verify {
-namespace {
-
-using ir::Stmt;
-
-// A statement that takes no part in the order of events, besides the registers it reads and writes.
-bool neutral(const Stmt& s) {
+// A statement that takes no part in the order of events, besides registers that nobody else owns.
+bool SteeringReader::neutral(const Stmt& s) const {
+    if (touching_.count(&s)) return false;
     if (auto* e = std::get_if<ir::Expect>(&s.op)) {  // what it says of shared memory counts as a read
         return e->home != ir::Expect::Home::shared && !(e->home == ir::Expect::Home::fresh && e->fragment < 0) &&
                std::none_of(e->fields.begin(), e->fields.end(), [](const ir::Field& f) { return f.fragment < 0; });
@@ -23,13 +20,11 @@ bool neutral(const Stmt& s) {
            std::holds_alternative<ir::Elect>(s.op);
 }
 
-bool neutral(const ir::Region& region) {
+bool SteeringReader::neutral(const ir::Region& region) const {
     bool all = true;
     ir::for_each_stmt(region, [&](const Stmt& s) { all = all && neutral(s); });
     return all;
 }
-
-}  // namespace
 
 void SteeringReader::collect(const ir::Region& region) {
     for (const Stmt& s : region) {
@@ -94,6 +89,8 @@ void SteeringReader::collect(const ir::Region& region) {
                 result_.expressions.push_back(x->condition);
                 trip_conditions_.emplace_back(x->condition, &s, *threshold);
             } else if (fixed(x->condition)) {
+                if (!calm && !alike_in_a_cluster(written_out(x->condition)))
+                    complain("the condition " + text(x->condition) + " is not the same for all blocks of a cluster" + line);
                 add_once(calm ? result_.calm_conditions : result_.fixed_conditions, x->condition);
             } else if (calm) {
                 add_once(result_.calm_conditions, x->condition);

@@ -158,13 +158,19 @@ bool SteeringReader::threshold_at_an_end(const Expr& c) {
         }
         return true;
     };
-    // Near the start: counters start at constants, loops mostly at 0.
+    // Near the start: counters start at constants, and loops where that is a constant too.
     Affine rest = d;
     rest.terms.erase(name);
     if (!partner.empty()) rest.terms.erase(partner);
-    const bool from_zero = loops_[variable->id].empty() || std::all_of(loops_[variable->id].begin(), loops_[variable->id].end(),
-                                                                       [](const ir::For* f) { return f->lo.as_constant().has_value(); });
-    if (const auto n = near(rest); n && from_zero) return accept(*n, reach_);
+    std::optional<std::int64_t> from_start = loops_[variable->id].empty() ? near(rest) : std::optional<std::int64_t>(0);
+    for (const ir::For* f : loops_[variable->id]) {  // in iterations from where each starts
+        const auto lo = f->lo.as_constant();
+        Affine r = rest;
+        r.constant = plus(r.constant, times(factor, lo.value_or(0)));
+        const auto n = lo ? near(r) : std::nullopt;
+        from_start = n && from_start ? std::optional(std::max(*n, *from_start)) : std::nullopt;
+    }
+    if (from_start) return accept(*from_start, reach_);
     if (!partner.empty() || loops_[variable->id].empty()) return false;
     // Near the end of the variable's own loop, or near the start of one that starts elsewhere: of each that it has.
     std::int64_t farthest = 0;
@@ -223,6 +229,9 @@ bool SteeringReader::edge_of_a_size(const Affine& d) {
         if (blocks == 0) points.insert({0, r});
         else points.insert({blocks, r % blocks}), points.insert({blocks, ir::floor_mod(-r, blocks)});
     }
+    // Several of them lie before the end of the first blocks: sizes at which all distances from the end are there.
+    const std::int64_t far = (wide / std::max<std::int64_t>(1, blocks) + 2) * blocks;
+    for (std::int64_t r = 0; r < blocks && wide >= 2 * blocks; ++r) points.insert({0, far + r});
     return true;
 }
 
@@ -241,6 +250,17 @@ bool SteeringReader::is_rank(const Expr& e) const {
     if (e.kind() != ExprKind::block_index || (k_.persistent && e->id == 0)) return false;
     const int blocks = k_.cluster[at(e->id)];
     return blocks > 1 && k_.grid[at(e->id)].is_constant(blocks);
+}
+
+// Has it one value for all blocks of a cluster? Runs force a condition one way for all of them.
+bool SteeringReader::alike_in_a_cluster(const Expr& e) const {
+    if (e.kind() == ExprKind::cluster_rank) return false;
+    if (e.kind() == ExprKind::block_index) return k_.cluster[at(e->id)] <= 1;
+    if (e.kind() == ExprKind::floor_div && e->args[0].kind() == ExprKind::block_index) {
+        const auto d = e->args[1].as_constant();
+        if (d && *d > 0 && *d % k_.cluster[at(e->args[0]->id)] == 0) return true;
+    }
+    return std::all_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return alike_in_a_cluster(a); });
 }
 
 // The same for the whole run of a block: sizes and block indices, also through variables that are assigned once.

@@ -165,6 +165,9 @@ void SteeringReader::bounds_of(const Stmt& s, const ir::For& f, const std::vecto
         const std::string line = s.loc.line ? " at line " + ir::line_text(s.loc) : "";
         examine_trips(trips, std::max<std::int64_t>(1, f.step.as_constant().value_or(1)), line);
         compare_divisors(trips, line);
+        bool over_tiles = false;
+        visit(f.step, [&](const Expr& x) { over_tiles |= k_.persistent && x.kind() == ExprKind::grid_size; });
+        counted_.push_back({trips, f.step, over_tiles, line});
     };
     bool moves = false;
     visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !instances_.count(x->id) && !leaf_shape(x).atoms.empty(); });
@@ -295,6 +298,9 @@ SteeringLoop SteeringReader::cap_of(const ir::For& f) {
                     std::holds_alternative<ir::BarrierExpect>(s.op) || std::holds_alternative<ir::CpAsyncArrive>(s.op);
     });
     if (barriers) loop.period = std::min(std::lcm(loop.period, 2 * in_memory), longest_period + 1);
+    if (const auto p = phases_.find(&f); p != phases_.end()) loop.period = std::min(std::lcm(loop.period, p->second), longest_period + 1);
+    if (const auto n = phases_anyhow_.find(&f); n != phases_anyhow_.end())
+        loop.period = std::min(loop.period * n->second, longest_period + 1);
     for (const auto& [counter_id, far] : reach_) {
         if (!counter(counter_id)) continue;
         const Gain g = gain(f.body, counter_id);

@@ -4,7 +4,10 @@
 //   steering_collect.cpp     what steers, statement by statement
 //   steering_shapes.cpp      the shapes of the variables
 //   steering_loops.cpp       where loops start, how their trip counts change, after how many iterations they repeat
+//   steering_trips.cpp       do the instances show all that trip counts can be together?
 //   steering_conditions.cpp  where along a loop the truth of a condition may change
+//   steering_arrivals.cpp    how long the phases of mbarriers take to come round
+//   steering_flight.cpp      register work on fragments that a wgmma may own
 #pragma once
 
 #include <algorithm>
@@ -70,6 +73,58 @@ private:
     static void add_once(std::vector<Expr>& list, const Expr& condition);
     std::optional<std::int64_t> trip_threshold(const Expr& c);
 
+    bool neutral(const Stmt& s) const;
+    bool neutral(const ir::Region& region) const;
+
+    // steering_trips.cpp
+    using Followed = std::pair<ExprKind, int>;
+    struct CountedLoop {
+        Expr trips, step;
+        bool over_tiles;  // of all blocks
+        std::string line, key = {};
+    };
+    struct Slope {
+        double least, most;
+    };
+    struct TripForm {
+        bool over_tiles = false;
+        std::map<Followed, std::set<std::int64_t>> widths;
+        std::int64_t turn = 0;
+        std::string obstacle = {};
+    };
+    std::set<Followed> followed_by(const CountedLoop& c);
+    bool differs_inside(const Expr& e);
+    Slope slope(const Expr& e, const Followed& of);
+    void refuse_falling(const CountedLoop& c);
+    void examine_beside(const Expr& e, std::int64_t scale, std::int64_t factor, bool turns, TripForm& form);
+    void compare_trips();
+
+    // steering_flight.cpp
+    void find_touched_in_flight();
+
+    // steering_arrivals.cpp
+    struct ArrivalContext {
+        const ir::Region* region = nullptr;
+        const Stmt* role = nullptr;
+        std::int64_t threads = 32, instances = 1;
+        bool some_instances = false;
+        std::vector<const ir::For*> loops;
+    };
+    struct Arrival {
+        int array;
+        Expr slot;
+        std::int64_t amount;
+        const ir::Region* region;
+        const Stmt* role;
+        std::vector<const ir::For*> loops;  // around it, from the outermost
+    };
+    bool now_and_again(const Expr& condition);
+    bool by_instance(const Expr& e);
+    void find_arrivals(const ir::Region& region, ArrivalContext at_home);
+    bool counts(int v, const Arrival& arrival);
+    int counter_of(const Arrival& arrival);
+    void periods_of_arrivals();
+
     // steering_shapes.cpp
     Shape leaf_shape(const Expr& e);
     Shape variable_shape(int id);
@@ -106,6 +161,7 @@ private:
     bool edge_of_a_size(const Affine& d);
     void residue_points(const Affine& rest, std::int64_t factor);
     bool is_rank(const Expr& e) const;
+    bool alike_in_a_cluster(const Expr& e) const;
     bool fixed(const Expr& e);
 
     const ir::Kernel& k_;
@@ -131,10 +187,16 @@ private:
         bool taken = false;
     };
     std::vector<Calm> calm_;
-    std::map<int, std::vector<Expr>> now_and_then_;   // variables that are updated under conditions, and those
-    std::map<int, std::set<std::int64_t>> divisors_;  // of the sizes in one trip count
-    std::int64_t least_cap_ = 0;                      // trip counts have thresholds up to here
-    std::map<int, std::int64_t> trips_period_;        // by loop variable: after how many iterations trip counts inside it repeat
+    std::set<const Stmt*> touching_;  // register work on fragments that a wgmma in flight may own
+    std::vector<CountedLoop> counted_;
+    std::vector<Arrival> arrivals_;
+    std::set<int> set_in_loops_;                                     // variables that a loop sets to something that is not made of them
+    std::map<int, std::set<const ir::Region*>> advances_;            // by variable: the regions in which it is updated from itself
+    std::map<const ir::For*, std::int64_t> phases_, phases_anyhow_;  // iterations after which phases come round; factors of all the rest
+    std::map<int, std::vector<Expr>> now_and_then_;                  // variables that are updated under conditions, and those
+    std::map<int, std::set<std::int64_t>> divisors_;                 // of the sizes in one trip count
+    std::int64_t least_cap_ = 0;                                     // trip counts have thresholds up to here
+    std::map<int, std::int64_t> trips_period_;  // by loop variable: after how many iterations trip counts inside it repeat
     int depth_ = 0;
     Steering result_;
 };

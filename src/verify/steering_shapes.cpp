@@ -41,12 +41,15 @@ Shape SteeringReader::variable_shape(int id) {
         if (!values.empty()) return no_shape("is a loop's variable that is assigned to");
         std::int64_t least = 0, most = 0;
         bool constant = true;
+        std::optional<std::int64_t> first = 0;
         for (const ir::For* f : loops) {
             const auto lo = f->lo.as_constant(), hi = f->hi.as_constant();
             constant = constant && lo && hi;
+            const auto start = shapes_.of(f->lo).least;
+            first = first && start ? std::optional(std::min(*first, *start)) : std::nullopt;
             if (lo && hi) least = std::min(least, *lo), most = std::max(most, *hi - 1);
         }
-        return constant ? constant_shape(least, most) : atom_shape({ExprKind::var, id}, 0);
+        return constant ? constant_shape(least, most) : atom_shape({ExprKind::var, id}, first);
     }
     if (values.size() == 1 && !mentions(values[0], id)) return shapes_.of(values[0]);
     if (counter(id)) return atom_shape({ExprKind::var, id}, std::nullopt);

@@ -57,6 +57,10 @@ void TileOrderShape::look(const Poly& p, std::int64_t scale, std::int64_t chain,
     for (const auto& [m, k] : p.terms) {
         const std::int64_t c = (std::abs(k) + scale - 1) / scale;
         if (c > 1) constants_.insert(c);
+        for (Atom a : m) {  // elements, not tiles
+            const auto found = std::find(sizes_.begin(), sizes_.end(), a);
+            if (found != sizes_.end() && units_[static_cast<std::size_t>(found - sizes_.begin())] > 1) by_element_.insert(a);
+        }
         Degrees of_sizes;
         for (Atom a : m) {
             if (!moves(a)) {
@@ -68,6 +72,31 @@ void TileOrderShape::look(const Poly& p, std::int64_t scale, std::int64_t chain,
             look(a, remainder ? 1 : chain, remainder ? Degrees{} : divided);
         }
     }
+}
+
+// (size + a) // d, which changes with whole tiles, or with equal parts of one: where they begin, or an element later.
+bool TileOrderShape::in_tiles(const Poly& over, const Poly& by) {
+    const auto d = by.constant();
+    Atom size{};
+    std::int64_t shift = 0;
+    bool one = false;
+    for (const auto& [m, k] : over.terms) {
+        if (m.empty()) {
+            shift = k;
+            continue;
+        }
+        if (one || m.size() != 1 || k != 1 || std::find(sizes_.begin(), sizes_.end(), *m.begin()) == sizes_.end()) return false;
+        one = true;
+        size = *m.begin();
+    }
+    if (!one || !d || *d <= 0) return false;
+    const std::int64_t unit = units_[static_cast<std::size_t>(std::find(sizes_.begin(), sizes_.end(), size) - sizes_.begin())];
+    const std::int64_t part = *d % unit == 0 ? unit : unit % *d == 0 ? *d : 0;
+    if (part == 0 || (ir::floor_mod(shift, part) != 0 && ir::floor_mod(shift, part) != part - 1)) return false;
+    const std::int64_t c = (std::abs(shift) + unit - 1) / unit;
+    if (c > 1) constants_.insert(c);
+    if (part < unit) parts_[size].insert(part);
+    return true;
 }
 
 void TileOrderShape::look(Atom a, std::int64_t chain, const Degrees& divided) {
@@ -102,7 +131,7 @@ void TileOrderShape::look(Atom a, std::int64_t chain, const Degrees& divided) {
         if (loops_.count(size)) refuse("the tile order divides by something that grows with the tile's number");
         if ((deeper[size] += n) > 1) refuse("the tile order divides by a power of a size");
     }
-    look(over, scale, most * chain, deeper);
+    if (!in_tiles(over, by)) look(over, scale, most * chain, deeper);
     look(by, scale, 1, {});
 }
 

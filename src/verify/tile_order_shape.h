@@ -26,6 +26,9 @@ public:
 
     // Every constant that decides where something changes, in tiles; constants of quotients of quotients are multiplied.
     const std::set<std::int64_t>& constants() const { return constants_; }
+    // Sizes that enter element by element, and equal parts of a tile by which others do.
+    const std::set<Atom>& by_element() const { return by_element_; }
+    const std::map<Atom, std::set<std::int64_t>>& parts() const { return parts_; }
     // Why small grids do not speak for all; empty where they do.
     const std::string& obstacle() const { return obstacle_; }
 
@@ -38,6 +41,7 @@ private:
     Degrees degrees(Atom a) const;
     bool moves(Atom a) const;  // with a loop
     bool is_remainder(const Poly& p, Atom quotient) const;
+    bool in_tiles(const Poly& over, const Poly& by);
     void refuse(const std::string& why) {
         if (obstacle_.empty()) obstacle_ = why;
     }
@@ -47,6 +51,8 @@ private:
     const std::vector<std::int64_t>& units_;
     const std::set<Atom>&loops_, &given_;
     std::set<std::int64_t> constants_;
+    std::set<Atom> by_element_;
+    std::map<Atom, std::set<std::int64_t>> parts_;
     std::set<std::pair<Atom, std::int64_t>> seen_;
     std::string obstacle_;
 };

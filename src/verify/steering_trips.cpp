@@ -1,0 +1,210 @@
+// Trip counts of several loops: do the instances show all that they can be together?
+#include <numeric>
+
+#include "base/index.h"
+#include "verify/steering_reader.h"
+
+namespace tw::verify {
+namespace {
+
+constexpr std::int64_t farthest_turn = 32;  // iterations up to which a trip count may turn
+constexpr std::int64_t widest_ratio = 16;   // of tiles that one size is cut into
+
+}  // namespace
+
+// What a trip count follows: sizes, block indices, contents of tensors, loops around. In a loop over tiles the block and the number of
+// blocks are everybody's.
+std::set<SteeringReader::Followed> SteeringReader::followed_by(const CountedLoop& c) {
+    std::set<Followed> all;
+    visit(c.trips, [&](const Expr& x) {
+        if (c.over_tiles && (x.kind() == ExprKind::block_index || x.kind() == ExprKind::grid_size)) return;
+        if (x.kind() == ExprKind::var && !instances_.count(x->id)) all.insert({ExprKind::var, -1});
+        else if (x.kind() == ExprKind::size || x.kind() == ExprKind::block_index || x.kind() == ExprKind::grid_size ||
+                 x.kind() == ExprKind::element)
+            all.insert({x.kind(), x->id});
+    });
+    return all;
+}
+
+// Not the same for all warps of a cluster that has come to its loop.
+bool SteeringReader::differs_inside(const Expr& e) {
+    bool any = false;
+    visit(e, [&](const Expr& x) {
+        any |= x.kind() == ExprKind::cluster_rank || is_rank(x) || (x.kind() == ExprKind::var && instances_.count(x->id) != 0) ||
+               (x.kind() == ExprKind::block_index && !k_.persistent && k_.cluster[at(x->id)] > 1);
+    });
+    return any;
+}
+
+// Between which bounds it grows with the atom, in iterations for each step of it.
+SteeringReader::Slope SteeringReader::slope(const Expr& e, const Followed& of) {
+    const auto& args = e->args;
+    switch (e.kind()) {
+        case ExprKind::size:
+        case ExprKind::block_index: return e.kind() == of.first && e->id == of.second ? Slope{1, 1} : Slope{0, 0};
+        case ExprKind::add:
+        case ExprKind::sub: {
+            const Slope a = slope(args[0], of), b = slope(args[1], of);
+            return e.kind() == ExprKind::add ? Slope{a.least + b.least, a.most + b.most} : Slope{a.least - b.most, a.most - b.least};
+        }
+        case ExprKind::min:
+        case ExprKind::max: {
+            const Slope a = slope(args[0], of), b = slope(args[1], of);
+            return {std::min(a.least, b.least), std::max(a.most, b.most)};
+        }
+        case ExprKind::mul:
+            for (const std::size_t i : {0u, 1u}) {
+                if (const auto c = args[i].as_constant()) {
+                    const Slope a = slope(args[1 - i], of);
+                    const double f = static_cast<double>(*c);
+                    return f >= 0 ? Slope{f * a.least, f * a.most} : Slope{f * a.most, f * a.least};
+                }
+            }
+            return {0, 0};  // parts that blocks deal out, products of numbers of tiles: each factor is looked at by itself
+        case ExprKind::floor_div:
+            if (const auto d = args[1].as_constant(); d && *d > 0) {
+                const Slope a = slope(args[0], of);
+                return {a.least / static_cast<double>(*d), a.most / static_cast<double>(*d)};
+            }
+            return slope(args[0], of);
+        default: return {0, 0};
+    }
+}
+
+// A trip count that gets shorter as something grows: short runs are those of large sizes, and no instance has them.
+void SteeringReader::refuse_falling(const CountedLoop& c) {
+    for (const Followed& of : followed_by(c)) {
+        if ((of.first != ExprKind::size && of.first != ExprKind::block_index) || slope(c.trips, of).least > -1e-9) continue;
+        if (of.first == ExprKind::block_index) {  // from the last block to the first: as many as the size makes blocks
+            if (k_.grid[at(of.second)].as_constant()) continue;
+            bool with_grid = false;
+            visit(k_.grid[at(of.second)], [&](const Expr& x) {
+                with_grid |= x.kind() == ExprKind::size && slope(c.trips, {ExprKind::size, x->id}).most > 0;
+            });
+            if (with_grid) continue;
+        }
+        complain("the trip count " + text(c.trips) + " gets smaller as " + (of.first == ExprKind::size ? "a size" : "a block index") +
+                 " grows" + c.line);
+    }
+}
+
+// One of several trip counts that differ and follow the same. `scale`: what it is divided by; `factor`: what it is multiplied with
+// before; `turns`: it is compared with something.
+void SteeringReader::examine_beside(const Expr& e, std::int64_t scale, std::int64_t factor, bool turns, TripForm& form) {
+    const auto refuse = [&](const std::string& why) {
+        if (form.obstacle.empty()) form.obstacle = text(e) + ", " + why;
+    };
+    const auto& args = e->args;
+    switch (e.kind()) {
+        case ExprKind::constant: return;
+        case ExprKind::size:
+        case ExprKind::element: form.widths[{e.kind(), e->id}].insert(scale / std::gcd(scale, factor)); return;
+        case ExprKind::grid_size:
+            if (!form.over_tiles) refuse("the number of blocks, of which the instances have one");
+            return;
+        case ExprKind::block_index:
+            if (form.over_tiles || is_rank(e) || (!k_.persistent && k_.grid[at(e->id)].as_constant())) return;
+            if (k_.persistent) refuse("the index of a block, of which the instances have one");
+            else if (scale / std::gcd(scale, factor) != 1) refuse("a part of a block index");
+            return;
+        case ExprKind::add:
+        case ExprKind::sub: {
+            const Affine whole = affine(e);
+            if (turns) form.turn = std::max(form.turn, (std::abs(whole.constant) + scale - 1) / scale);
+            for (const auto& [name, term] : whole.terms) {
+                std::int64_t f = 0;
+                if (__builtin_mul_overflow(factor, std::abs(term.second), &f)) return refuse("a factor beyond 64 bits");
+                if (term.first.kind() == ExprKind::add || term.first.kind() == ExprKind::sub) continue;
+                examine_beside(term.first, scale, f, turns, form);
+            }
+            return;
+        }
+        case ExprKind::min:
+        case ExprKind::max:
+            for (const Expr& a : args) {
+                if (const auto c = a.as_constant()) form.turn = std::max(form.turn, (std::abs(*c) + scale - 1) / scale);
+                examine_beside(a, scale, factor, true, form);
+            }
+            return;
+        case ExprKind::mul: {
+            for (const std::size_t i : {0u, 1u}) {
+                std::int64_t f = 0;
+                const auto c = args[i].as_constant();
+                if (!c) continue;
+                if (__builtin_mul_overflow(factor, std::max<std::int64_t>(1, std::abs(*c)), &f)) return refuse("a factor beyond 64 bits");
+                return examine_beside(args[1 - i], scale, f, turns, form);
+            }
+            std::set<Followed> left;
+            visit(args[0], [&](const Expr& x) { left.insert({x.kind(), x.kind() == ExprKind::size ? x->id : -1}); });
+            visit(args[1], [&](const Expr& x) {
+                if (x.kind() == ExprKind::size && left.count({x.kind(), x->id})) refuse("a power of a size");
+            });
+            for (const Expr& a : args) examine_beside(a, scale, factor, turns, form);
+            return;
+        }
+        case ExprKind::floor_div: {
+            const auto d = args[1].as_constant();
+            if (d && *d > 0 && *d < (std::int64_t{1} << 30) && scale < (std::int64_t{1} << 30))
+                return examine_beside(args[0], scale * *d, factor, turns, form);
+            if (of_sizes_or_data(args[1]) && !(form.over_tiles && args[1].kind() == ExprKind::grid_size))
+                return refuse("divided by a size");
+            return examine_beside(args[0], scale, factor, turns, form);
+        }
+        case ExprKind::mod: {
+            bool by_block = false;
+            visit(e, [&](const Expr& x) {
+                by_block |= x.kind() == ExprKind::block_index && !k_.grid[at(x->id)].as_constant() && !form.over_tiles;
+            });
+            if (by_block) refuse("a remainder of a block index");
+            return;  // of sizes: examine_trips
+        }
+        default: return;  // choices and bits of sizes: examine_trips
+    }
+}
+
+// Loops with the very same trip count rise together, whatever it is. Where two differ that follow the same size, block or data, they do so
+// in steps of one width, or of widths of which few make up the least common one; where they turn is seen within the cap.
+void SteeringReader::compare_trips() {
+    ir::ExprNames names = names_;
+    const auto name = names.var;
+    names.var = [&](int v) { return instances_.count(v) ? name(v) : std::string("@"); };
+    std::map<std::string, std::set<Followed>> kinds;
+    for (CountedLoop& c : counted_) {
+        c.key = ir::to_string(c.trips, names) + " : " + ir::to_string(c.step, names);
+        kinds[c.key] = followed_by(c);
+        refuse_falling(c);
+    }
+    std::map<Followed, std::set<std::int64_t>> widths;
+    std::int64_t turn = 0;
+    for (const CountedLoop& c : counted_) {
+        const std::set<Followed>& mine = kinds[c.key];
+        const bool beside = differs_inside(c.trips) || std::any_of(kinds.begin(), kinds.end(), [&](const auto& other) {
+                                return other.first != c.key && std::any_of(other.second.begin(), other.second.end(),
+                                                                           [&](const Followed& f) { return mine.count(f) != 0; });
+                            });
+        if (!beside) continue;
+        TripForm form;
+        form.over_tiles = c.over_tiles;
+        examine_beside(c.trips, std::max<std::int64_t>(1, std::abs(c.step.as_constant().value_or(1))), 1, false, form);
+        if (form.obstacle.empty() && form.turn > farthest_turn)
+            form.obstacle = text(c.trips) + ", which turns after more than 32 iterations";
+        if (!form.obstacle.empty()) complain("a trip count that other loops do not have follows " + form.obstacle + c.line);
+        turn = std::max(turn, form.turn);
+        for (const auto& [of, list] : form.widths) widths[of].insert(list.begin(), list.end());
+    }
+    std::int64_t ratio = 1;
+    for (const auto& [of, list] : widths) {
+        std::int64_t all = 1;
+        for (std::int64_t w : list) all = std::min(std::lcm(all, w), std::int64_t{1} << 40);
+        const std::int64_t here = all / *list.begin();
+        const bool data = of.first == ExprKind::element;
+        if (here > (data ? 1 : widest_ratio))
+            complain("trip counts that differ cut " +
+                     (data ? "the contents of `" + k_.tensors[at(of.second)].name + "`" : k_.sizes[at(of.second)]) + " into tiles of " +
+                     std::to_string(*list.begin()) + " and of " + std::to_string(*list.rbegin()));
+        else ratio = std::max(ratio, here);
+    }
+    if (turn > 0 || ratio > 1) least_cap_ = std::max(least_cap_, turn * ratio + ratio + 2);
+}
+
+}  // namespace tw::verify
