@@ -137,8 +137,11 @@ bool Machine::enter_loop(Warp& w, const Stmt& s, const ir::For& f) {
 
 void Machine::enter_branch(Warp& w, const Stmt& s, const ir::If& i) {
     bool taken = i.vote >= 0 ? vote(w, s, i.vote) : must(w, i.condition, s) != 0;
+    int rank = w.block;  // of the block in its cluster
     for (const auto& [condition, way] : options_.forced) {
-        if (ir::same(condition, i.condition)) taken = way;
+        if (!ir::same(condition, i.condition)) continue;
+        taken = way;
+        if (rank-- == 0) break;
     }
     if (!options_.values) (taken ? outcome_.coverage[&s].taken : outcome_.coverage[&s].passed) = true;
     Frame frame;

@@ -170,7 +170,8 @@ struct Options {
     std::set<const ir::For*> in_step;
     // Skeleton runs, optional: how often a loop runs, given the iteration of the loop of `in_step` around it.
     std::function<std::optional<std::int64_t>(const ir::For& loop, std::int64_t round)> trips;
-    std::vector<std::pair<ir::Expr, bool>> forced;  // branches on exactly these conditions go this way, whatever they evaluate to
+    std::vector<std::pair<ir::Expr, bool>>
+        forced;  // branches on exactly these conditions go this way; the n-th entry of one: in block n of a cluster and those after
 };
 
 // Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the

@@ -248,6 +248,7 @@ Cutoff cutoff(const ir::Kernel& k, bool in_step) {
     c.obstacle = steering.obstacle;
     c.period = steering.period;
     c.forced = steering.fixed_conditions;
+    c.unlike = steering.unlike_conditions;
     c.one_block = !steering.by_block && !k.persistent;
     c.steering_tensors = steering.tensors;
     if (in_step) c.in_step = InStep(k, steering).loops();

@@ -44,6 +44,7 @@ struct Cutoff {
     std::vector<std::int64_t> any_trips;
     std::optional<Instance> any_trips_in;  // with as many iterations around
     std::vector<ir::Expr> forced;          // conditions that are fixed for a block
+    std::vector<ir::Expr> unlike;          // of those: where the blocks of a cluster may go different ways
     bool one_block = false;                // all blocks (clusters) do the same: one is enough
     std::vector<int> steering_tensors;     // index tensors on whose contents the order of events depends
 };

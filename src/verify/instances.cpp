@@ -327,6 +327,7 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
         demands[at(size)].residue = residue;
         if (residue > 1) demands[at(size)].apart = false;
     }
+    for (int size : steering.falls) demands[at(size)].falls = true, demands[at(size)].apart = false;
     for (const auto& [size, list] : steering.remainders) {
         demands[at(size)].remainders = list;
         demands[at(size)].apart = false;
@@ -383,6 +384,9 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
                     if (const auto n = least_for(trips, one_tile, i, t)) add(std::max<std::int64_t>(1, *n)), any = true;
                 }
                 for (std::int64_t t = 2; !any && t <= d.cap; ++t) add(t * tile);
+            }
+            for (std::int64_t t = 0; d.falls && t <= d.cap; ++t) {
+                for (std::int64_t wide : u.tiles.empty() ? std::set<std::int64_t>{1} : u.tiles) add(t * wide), add(t * wide + 1);
             }
             // The assumptions admit none of the short ones, or not every one: from the first on that they admit.
             const std::int64_t narrow = u.tiles.empty() ? 1 : *u.tiles.begin();

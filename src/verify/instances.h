@@ -37,6 +37,7 @@ struct SizeDemand {
     std::set<std::pair<std::int64_t, std::int64_t>> remainders;  // (divisor, remainder)
     std::vector<ir::Expr> trips;                                 // trip counts that are made of sizes alone
     std::int64_t period = 1, distance = 1, own_part = 0;         // of those loops
+    bool falls = false;                                          // a trip count may get smaller with it
     bool by_inner = true;                                        // SteeringLoop::by_inner, of all of them
 };
 // The least value of size i that makes the expression at least `wanted`, the others as given: for what grows with it.

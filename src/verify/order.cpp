@@ -416,11 +416,23 @@ void OrderRuns::run_instances() {
 // Both ways of the conditions that no run took both ways.
 void OrderRuns::run_forced() {
     force_untried(k_, coverage_, cut_);
-    if (cut_.forced.size() > 3) hindered_by("more than three conditions on sizes and block indices");
-    const unsigned combinations = cut_.forced.empty() || !obstacle().empty() ? 0 : 1u << cut_.forced.size();
+    // A condition in which the blocks of a cluster may differ goes each way in each of them.
+    const int blocks = k_.cluster[0] * k_.cluster[1] * k_.cluster[2];
+    std::vector<int> deciding;  // bits of a combination that each condition has
+    int bits = 0;
+    for (const Expr& c : cut_.forced) {
+        const bool unlike = std::any_of(cut_.unlike.begin(), cut_.unlike.end(), [&](const Expr& u) { return ir::same(u, c); });
+        deciding.push_back(unlike ? blocks : 1);
+        bits += deciding.back();
+    }
+    if (cut_.forced.size() > 3 || bits > 6) hindered_by("more than three conditions on sizes and block indices");
+    const unsigned combinations = cut_.forced.empty() || !obstacle().empty() ? 0 : 1u << bits;
     for (unsigned c = 0; c < combinations && undecided(); ++c) {
         Forced forced;
-        for (std::size_t i = 0; i < cut_.forced.size(); ++i) forced.emplace_back(cut_.forced[i], (c >> i & 1) != 0);
+        int bit = 0;
+        for (std::size_t i = 0; i < cut_.forced.size(); ++i) {
+            for (int b = 0; b < deciding[i]; ++b) forced.emplace_back(cut_.forced[i], (c >> bit++ & 1) != 0);
+        }
         forget_runs();
         out_of_step_ = false;
         run_all(cut_.instances, forced);

@@ -62,7 +62,7 @@ Steering SteeringReader::read() {
             continue;
         }
         result_.statements.erase(stmt);
-        add_once(result_.fixed_conditions, condition);
+        add_fixed(condition);
     }
     caps(k_.body);
     for (const auto& [atom, step] : period_) {

@@ -41,13 +41,15 @@ struct Steering {
     std::map<int, std::set<std::pair<std::int64_t, std::int64_t>>>
         remainders;                              // by size: (divisor, remainder) next to which a condition turns
     std::map<int, std::int64_t> block_residues;  // by axis: places and conditions follow the block's index modulo this
+    std::set<int> falls;                         // sizes with which a trip count may get smaller
     bool by_block = false;                       // block indices steer: blocks differ
     std::vector<int> tensors;                    // index tensors that steer
     // Each once: conditions over sizes and block indices alone around something that steers, and all around mere register work.
     std::vector<ir::Expr> fixed_conditions, calm_conditions;
-    std::set<const ir::Stmt*> statements;  // loops and branches around something that synchronises or touches shared memory
-    std::set<const ir::Stmt*> by_data;     // those branches that promised contents of index tensors decide: the runs must see both ways
-    std::string obstacle;                  // the first expression that the cut-off lemma cannot handle
+    std::vector<ir::Expr> unlike_conditions;  // of the fixed ones: those that may differ between the blocks of a cluster
+    std::set<const ir::Stmt*> statements;     // loops and branches around something that synchronises or touches shared memory
+    std::set<const ir::Stmt*> by_data;        // those branches that promised contents of index tensors decide: the runs must see both ways
+    std::string obstacle;                     // the first expression that the cut-off lemma cannot handle
 
     bool steers(const ir::Stmt& s) const { return statements.count(&s) != 0; }
 };

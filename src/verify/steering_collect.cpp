@@ -89,9 +89,8 @@ void SteeringReader::collect(const ir::Region& region) {
                 result_.expressions.push_back(x->condition);
                 trip_conditions_.emplace_back(x->condition, &s, *threshold);
             } else if (fixed(x->condition)) {
-                if (!calm && !alike_in_a_cluster(written_out(x->condition)))
-                    complain("the condition " + text(x->condition) + " is not the same for all blocks of a cluster" + line);
-                add_once(calm ? result_.calm_conditions : result_.fixed_conditions, x->condition);
+                if (calm) add_once(result_.calm_conditions, x->condition);
+                else add_fixed(x->condition);
             } else if (calm) {
                 add_once(result_.calm_conditions, x->condition);
             } else {
@@ -132,7 +131,7 @@ bool SteeringReader::take_calm(const std::set<int>& steering, std::vector<Expr>&
             if (i.vote >= 0) {
                 complain("a branch on data sets a variable that slots, phases or conditions depend on" + c.line);
             } else if (fixed(i.condition)) {
-                add_once(result_.fixed_conditions, i.condition);
+                add_fixed(i.condition);
             } else {
                 result_.statements.insert(c.stmt);
                 conditions_.emplace_back(i.condition, c.stmt, c.line);
@@ -154,6 +153,11 @@ void SteeringReader::message(const Expr& e, const std::string& line) {
         counts = loops.size() == 1 && loops[0]->lo.is_constant(0) && loops[0]->step.is_constant(1);
     }
     if (!counts) complain("the message " + text(e) + " is no loop's count plus a constant" + line);
+}
+
+void SteeringReader::add_fixed(const Expr& condition) {
+    add_once(result_.fixed_conditions, condition);
+    if (!alike_in_a_cluster(written_out(condition))) add_once(result_.unlike_conditions, condition);
 }
 
 void SteeringReader::add_once(std::vector<Expr>& list, const Expr& condition) {

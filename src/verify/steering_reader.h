@@ -70,6 +70,7 @@ private:
     void message(const Expr& e, const std::string& line);
     void note_calm(const Stmt& s, const std::string& line);
     bool take_calm(const std::set<int>& steering, std::vector<Expr>& queue);
+    void add_fixed(const Expr& condition);
     static void add_once(std::vector<Expr>& list, const Expr& condition);
     std::optional<std::int64_t> trip_threshold(const Expr& c);
 
@@ -95,7 +96,7 @@ private:
     std::set<Followed> followed_by(const CountedLoop& c);
     bool differs_inside(const Expr& e);
     Slope slope(const Expr& e, const Followed& of);
-    void refuse_falling(const CountedLoop& c);
+    std::set<Followed> falls_with(const CountedLoop& c);
     void examine_beside(const Expr& e, std::int64_t scale, std::int64_t factor, bool turns, TripForm& form);
     void compare_trips();
 

@@ -71,21 +71,14 @@ SteeringReader::Slope SteeringReader::slope(const Expr& e, const Followed& of) {
     }
 }
 
-// A trip count that gets shorter as something grows: short runs are those of large sizes, and no instance has them.
-void SteeringReader::refuse_falling(const CountedLoop& c) {
+// The size or block index with which it may get smaller: then short runs are those where that is large.
+std::set<SteeringReader::Followed> SteeringReader::falls_with(const CountedLoop& c) {
+    std::set<Followed> all;
     for (const Followed& of : followed_by(c)) {
-        if ((of.first != ExprKind::size && of.first != ExprKind::block_index) || slope(c.trips, of).least > -1e-9) continue;
-        if (of.first == ExprKind::block_index) {  // from the last block to the first: as many as the size makes blocks
-            if (k_.grid[at(of.second)].as_constant()) continue;
-            bool with_grid = false;
-            visit(k_.grid[at(of.second)], [&](const Expr& x) {
-                with_grid |= x.kind() == ExprKind::size && slope(c.trips, {ExprKind::size, x->id}).most > 0;
-            });
-            if (with_grid) continue;
-        }
-        complain("the trip count " + text(c.trips) + " gets smaller as " + (of.first == ExprKind::size ? "a size" : "a block index") +
-                 " grows" + c.line);
+        if (of.first != ExprKind::size && of.first != ExprKind::block_index) continue;
+        if (slope(c.trips, of).least < -1e-9) all.insert(of);
     }
+    return all;
 }
 
 // One of several trip counts that differ and follow the same. `scale`: what it is divided by; `factor`: what it is multiplied with
@@ -172,7 +165,6 @@ void SteeringReader::compare_trips() {
     for (CountedLoop& c : counted_) {
         c.key = ir::to_string(c.trips, names) + " : " + ir::to_string(c.step, names);
         kinds[c.key] = followed_by(c);
-        refuse_falling(c);
     }
     std::map<Followed, std::set<std::int64_t>> widths;
     std::int64_t turn = 0;
@@ -182,13 +174,18 @@ void SteeringReader::compare_trips() {
                                 return other.first != c.key && std::any_of(other.second.begin(), other.second.end(),
                                                                            [&](const Followed& f) { return mine.count(f) != 0; });
                             });
-        if (!beside) continue;
+        const std::set<Followed> falls = falls_with(c);
+        if (!beside && falls.empty()) continue;
         TripForm form;
         form.over_tiles = c.over_tiles;
-        examine_beside(c.trips, std::max<std::int64_t>(1, std::abs(c.step.as_constant().value_or(1))), 1, false, form);
+        // One that falls comes to its end where the constant is used up.
+        examine_beside(c.trips, std::max<std::int64_t>(1, std::abs(c.step.as_constant().value_or(1))), 1, !falls.empty(), form);
+        for (const Followed& of : falls) {
+            if (of.first == ExprKind::size) result_.falls.insert(of.second);
+        }
         if (form.obstacle.empty() && form.turn > farthest_turn)
             form.obstacle = text(c.trips) + ", which turns after more than 32 iterations";
-        if (!form.obstacle.empty()) complain("a trip count that other loops do not have follows " + form.obstacle + c.line);
+        if (!form.obstacle.empty()) complain("a trip count that falls, or that other loops do not have, follows " + form.obstacle + c.line);
         turn = std::max(turn, form.turn);
         for (const auto& [of, list] : form.widths) widths[of].insert(list.begin(), list.end());
     }

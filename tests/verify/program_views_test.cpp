@@ -12,7 +12,7 @@ namespace program_views_test {
 
 // Kernels that are right by themselves (their own proofs are not asked here); the program is the test's.
 const char* kernels = R"py(import tilewright as tw
-from tilewright import f32
+from tilewright import f32, i32
 
 
 @tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2")
@@ -37,6 +37,12 @@ def turned(X: tw.Tensor(f32, 128, 4), B: tw.Tensor(f32, 4), Y: tw.Tensor(f32, 4,
 def every_other(X: tw.Tensor(f32, 256), Y: tw.Tensor(f32, 256, strides=(2,))):
     i = tw.grid(2) * 128
     tw.store(Y[i], tw.load(X[i : i + 128]))
+
+
+@tw.kernel(target="sm_80", computes="C[slot[t], n] = X[t, n]", threads=128)
+def put(X: tw.Tensor(f32, 4, 128), slot: tw.Tensor(i32, 4, range=(-1, 8), distinct=True), C: tw.Tensor(f32, 8, 128)):
+    place = tw.load(slot[0:4], fill=-1)
+    tw.store(C[place, 0:128], tw.load(X[0:4, 0:128]))
 
 
 )py";
@@ -147,6 +153,19 @@ TEST(ProgramViews, WhatALaunchWritesIsGivenToItOnce) {
     EXPECT_FALSE(twice.compiled);
     const Judged unread = judged("S[m] = 0", "S: tw.Tensor(f32, 4)", "    T = tw.buffer(f32, 4, 128)\n    row_sums(T, S)\n");
     EXPECT_FALSE(unread.proved);
+}
+
+TEST(ProgramViews, WhatAKernelIsPromisedOfPlacesTheProgramPromisesToo) {
+    for (const std::string& body : {std::string("    put(X, slot, C)\n"),
+                                    std::string("    T = tw.buffer(f32, 4, 128)\n    x = tw.view(X, 512)\n    t = tw.view(T, 512)\n"
+                                                "    double_row(x, t)\n    put(T, slot, C)\n")}) {
+        const std::string twice = body.find("double") == std::string::npos ? "" : " * 2";
+        const Judged j = judged("C[slot[t], n] = X[t, n]" + twice,
+                                "X: tw.Tensor(f32, 4, 128), slot: tw.Tensor(i32, 4, range=(-1, 8)), C: tw.Tensor(f32, 8, 128)", body);
+        ASSERT_TRUE(j.compiled) << j.reason;
+        EXPECT_FALSE(j.proved) << body;
+        EXPECT_NE(j.reason.find("is not promised of"), std::string::npos) << j.reason;
+    }
 }
 
 }  // namespace program_views_test

@@ -1,0 +1,24 @@
+"""BUG: no slot is released where N is 5000 or more: deadlock"""
+import tilewright as tw
+from tilewright import bf16, f16, f32, i32
+
+M, N, K = tw.sizes("M N K")
+
+@tw.kernel(target="sm_90a", computes="Y[n] = X[n] * scale")
+def k(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N), scale: tw.scalar(f32)):
+    s = tw.shared(f32, (2, 128))
+    ring = tw.pipeline(2)
+    with tw.warpgroups(0):
+        for i in tw.range(tw.cdiv(N, 128)):
+            slot = ring.acquire()
+            tw.store(s[slot], tw.load(X[i * 128 : i * 128 + 128], fill=0.0) * scale)
+            ring.commit(slot)
+    with tw.warpgroups(1):
+        readers = tw.named_barrier(1, 128)
+        for i in tw.range(tw.cdiv(N, 128)):
+            slot = ring.wait()
+            x = tw.load(s[slot])
+            readers.sync()
+            if N * 2 < 10000:
+                ring.release()
+            tw.store(Y[i * 128], x)

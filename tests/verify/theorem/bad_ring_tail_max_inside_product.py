@@ -1,0 +1,25 @@
+"""BUG: from M = 51 on the consumer waits for more than is sent"""
+import tilewright as tw
+from tilewright import bf16, f16, f32, i32
+
+M, N, K = tw.sizes("M N K")
+
+@tw.kernel(target="sm_90a", computes="S[m] = sum(n, X[m, n])")
+def k(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
+    tw.assume(N % 4 == 0)
+    m = tw.grid(M)
+    s = tw.shared(f32, (3, 128))
+    ring = tw.pipeline(3)
+    with tw.warpgroups(0):
+        for c in tw.range(tw.cdiv(N, 128)):
+            slot = ring.acquire()
+            tw.tma_load(s[slot], X[m, c * 128], on=ring.full(slot))
+    with tw.warpgroups(1):
+        readers = tw.named_barrier(1, 128)
+        acc = tw.zeros(f32, (128,))
+        for c in tw.range(tw.cdiv(N, 128) + tw.max(M - 50, 0) * tw.max(tw.cdiv(N, 128) - 1, 0)):
+            slot = ring.wait()
+            acc = acc + tw.load(s[slot])
+            readers.sync()
+            ring.release()
+        tw.store(S[m], tw.sum(acc, axis=0))

@@ -1,0 +1,26 @@
+"""BUG: a tile too few from N = 1024 on: N // 128 // 8"""
+import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_90a", computes="S[m] = sum(n, X[m, n])")
+def k(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
+    tw.assume(N % 4 == 0)
+    m = tw.grid(M)
+    s = tw.shared(f32, (2, 128))
+    ring = tw.pipeline(2)
+    with tw.warpgroups(0):
+        for c in tw.range(tw.cdiv(N, 128)):
+            slot = ring.acquire()
+            tw.tma_load(s[slot], X[m, c * 128], on=ring.full(slot))
+    with tw.warpgroups(1):
+        readers = tw.named_barrier(1, 128)
+        acc = tw.zeros(f32, (128,))
+        for c in tw.range(tw.cdiv(N, 128) + N // 128 // 8):
+            slot = ring.wait()
+            acc = acc + tw.load(s[slot])
+            readers.sync()
+            ring.release()
+        tw.store(S[m], tw.sum(acc, axis=0))
