@@ -25,11 +25,11 @@ using Samples = std::vector<const emulate::DependenceSample*>;
 
 Expr reader_variable(int id) { return id == emulate::DependenceSample::rank_of_block ? ir::cluster_rank() : ir::var_expr(id); }
 
-// Loops that end at a constant: by their variable.
-using Ended = std::set<int>;
+// Loops that do not end at a constant: by their variable.
+using Open = std::set<int>;
 
 // Fits writer variables as reader variables plus constants over all samples of one (read, write) pair.
-Dependence fit(const Samples& list, const Ended& ended) {
+Dependence fit(const Samples& list, const Open& open) {
     Dependence d;
     d.read = list.front()->read;
     d.write = list.front()->write;
@@ -72,9 +72,15 @@ Dependence fit(const Samples& list, const Ended& ended) {
             for (const auto* s : list) all = all && shape_ok(*s) && s->at_write[i].second == first.at_write[i].second;
             if (all) value = Expr(first.at_write[i].second);
         }
-        // Of a loop that ended at one place only, nobody can tell whether that iteration was the last, or just so late.
-        if (value && value->as_constant() && variable != emulate::DependenceSample::rank_of_block && !ended.count(variable) &&
-            first.write_ends[i] > 0 && first.at_write[i].second > 0 &&
+        // Of a loop that ended at one place only, nobody can tell whether that iteration was the last, or just so late; unless the reader
+        // was in one iteration of such a loop too, which is then said of it.
+        const bool pinned = std::any_of(order.begin(), order.end(), [&](int j) {
+            const auto at = static_cast<std::size_t>(j);
+            return open.count(first.at_read[at].first) != 0 && std::all_of(list.begin(), list.end(), [&](const auto* s) {
+                       return s->at_read.size() > at && s->at_read[at].second == first.at_read[at].second;
+                   });
+        });
+        if (value && value->as_constant() && open.count(variable) != 0 && !pinned && first.at_write[i].second > 0 &&
             std::all_of(list.begin(), list.end(), [&](const auto* s) { return s->write_ends[i] == first.write_ends[i]; })) {
             d.exact = false;
             continue;
@@ -108,8 +114,8 @@ Dependence fit(const Samples& list, const Ended& ended) {
 
 // One dependence for a (read, write) pair where one fits; else one for each instance or block that wrote part of what is read
 // (a multicast in a cluster, a tile that two warpgroups write together).
-void fit_split(const ir::Kernel& k, const Samples& list, const Ended& ended, std::vector<Dependence>& result, int depth = 0) {
-    Dependence whole = fit(list, ended);
+void fit_split(const ir::Kernel& k, const Samples& list, const Open& open, std::vector<Dependence>& result, int depth = 0) {
+    Dependence whole = fit(list, open);
     if (!whole.exact && depth < 2) {
         const auto& first = *list.front();
         for (std::size_t i = static_cast<std::size_t>(depth); i < first.at_write.size(); ++i) {
@@ -125,7 +131,7 @@ void fit_split(const ir::Kernel& k, const Samples& list, const Ended& ended, std
             }
             if (!same_shape || parts.size() < 2) continue;
             std::vector<Dependence> separate;
-            for (const auto& [value, part] : parts) fit_split(k, part, ended, separate, depth + 1);
+            for (const auto& [value, part] : parts) fit_split(k, part, open, separate, depth + 1);
             if (std::all_of(separate.begin(), separate.end(), [](const Dependence& d) { return d.exact; })) {
                 for (auto& d : separate) result.push_back(std::move(d));
                 return;
@@ -151,15 +157,13 @@ std::vector<Dependence> fit(const ir::Kernel& k, const SampleSet& samples) {
     std::map<std::pair<const ir::Stmt*, const ir::Stmt*>, Samples> pairs;
     for (const auto& s : samples) pairs[{s.read, s.write}].push_back(&s);
     std::vector<Dependence> result;
-    Ended ended;
-    std::set<int> open;
+    Open open;
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* f = std::get_if<ir::For>(&s.op)) (f->hi.as_constant() ? ended : open).insert(f->var);
+        if (auto* f = std::get_if<ir::For>(&s.op); f && !f->hi.as_constant()) open.insert(f->var);
     });
-    for (int v : open) ended.erase(v);
     for (auto& [key, list] : pairs) {
         std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return *a < *b; });
-        fit_split(k, list, ended, result);
+        fit_split(k, list, open, result);
     }
     return result;
 }

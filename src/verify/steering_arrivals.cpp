@@ -78,6 +78,29 @@ bool SteeringReader::counts(int v, const Arrival& arrival) {
     return regions == found->second;
 }
 
+// Arrivals of other roles in loops of the very same trip counts, at slots that follow theirs in the same way: a period leaves out as many
+// iterations of each.
+std::int64_t SteeringReader::with_other_roles(const Arrival& arrival) {
+    ir::ExprNames names = names_;
+    names.var = [](int) { return std::string("@"); };
+    const auto key = [&](const Arrival& a) {
+        std::string all = ir::to_string(written_out(a.slot), names);
+        for (const ir::For* f : a.loops) {
+            for (const Expr& e : {f->lo, f->hi, f->step}) all += " : " + ir::to_string(written_out(e), names);
+        }
+        return all;
+    };
+    const auto always = [](const Arrival& a) { return !a.loops.empty() && a.region == &a.loops.back()->body; };
+    if (!always(arrival)) return arrival.amount;
+    const std::string mine = key(arrival);
+    std::set<const Stmt*> roles{arrival.role};
+    std::int64_t amount = arrival.amount;
+    for (const Arrival& a : arrivals_) {
+        if (a.array == arrival.array && !roles.count(a.role) && always(a) && key(a) == mine) amount += a.amount, roles.insert(a.role);
+    }
+    return amount;
+}
+
 // A counter that steers and does so, in steps of 1; -1: none.
 int SteeringReader::counter_of(const Arrival& arrival) {
     for (const auto& [atom, period] : period_) {
@@ -100,7 +123,7 @@ void SteeringReader::periods_of_arrivals() {
     find_arrivals(k_.body, all);
     for (const Arrival& a : arrivals_) {
         const std::int64_t two_phases = 2 * std::int64_t{k_.barriers[at(a.array)].arrivals};
-        const std::int64_t times = two_phases / std::gcd(two_phases, a.amount);
+        const std::int64_t times = two_phases / std::gcd(two_phases, with_other_roles(a));
         if (times <= 1 || a.loops.empty()) continue;
         std::vector<std::pair<int, std::int64_t>> followed;
         const Shape slot = shapes_.of(a.slot);

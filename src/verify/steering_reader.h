@@ -124,6 +124,7 @@ private:
     void find_arrivals(const ir::Region& region, ArrivalContext at_home);
     bool counts(int v, const Arrival& arrival);
     int counter_of(const Arrival& arrival);
+    std::int64_t with_other_roles(const Arrival& arrival);
     void periods_of_arrivals();
 
     // steering_shapes.cpp
