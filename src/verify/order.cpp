@@ -72,14 +72,10 @@ Dependence fit(const Samples& list, const Open& open) {
             for (const auto* s : list) all = all && shape_ok(*s) && s->at_write[i].second == first.at_write[i].second;
             if (all) value = Expr(first.at_write[i].second);
         }
-        // Of a loop that ended at one place only, nobody can tell whether that iteration was the last, or just so late; unless the reader
-        // was in one iteration of such a loop too, which is then said of it.
-        const bool pinned = std::any_of(order.begin(), order.end(), [&](int j) {
-            const auto at = static_cast<std::size_t>(j);
-            return open.count(first.at_read[at].first) != 0 && std::all_of(list.begin(), list.end(), [&](const auto* s) {
-                       return s->at_read.size() > at && s->at_read[at].second == first.at_read[at].second;
-                   });
-        });
+        // After a loop that ended at one place only, nobody can tell whether that iteration was the last, or just so late. (A reader in a
+        // loop of its own is told by its iterations.)
+        const bool pinned = std::any_of(order.begin(), order.end(),
+                                        [&](int j) { return open.count(first.at_read[static_cast<std::size_t>(j)].first) != 0; });
         if (value && value->as_constant() && open.count(variable) != 0 && !pinned && first.at_write[i].second > 0 &&
             std::all_of(list.begin(), list.end(), [&](const auto* s) { return s->write_ends[i] == first.write_ends[i]; })) {
             d.exact = false;
