@@ -120,6 +120,8 @@ CONVOLUTIONS = [
     convolution([1, 8, 9, 33], 16, [3, 3], ("tanh",), transposed=True, stride=[2, 2], padding=[1, 1], output_padding=[1, 1]),
     convolution([1, 8, 3, 5, 33], 16, [3, 3, 3], transposed=True, stride=[2, 2, 2], padding=[1, 1, 1]),
     convolution([1, 8, 5, 66], 16, [4, 4], bias=True, transposed=True, stride=[2, 2], padding=[1, 1]),
+    convolution([1, 16, 4, 131], 40, [3, 3], ("gelu",), bias=True),
+    convolution([1, 8, 6, 300], 32, [3, 3]),
 ]
 
 
@@ -128,6 +130,9 @@ def test_convolution(i, tmp_path):
     """Operands are rounded to tf32, as `computes` says: 2^-11 each, more where sums cancel."""
     text, plan = generated(CONVOLUTIONS[i], tmp_path, 3, 8e-3)
     assert "tw.wgmma(acc0" in text and any(v["dtype"] == "tf32" for v in plan["buffers"].values())
+    # Rows of positions that lie as one run leave through shared memory.
+    attributes = CONVOLUTIONS[i]["nodes"][0]["attributes"]
+    assert ("y = tw.load(so[w])" in text) == (not attributes["transposed"] or max(attributes["stride"]) == 1)
 
 
 @pytest.mark.parametrize("i", [0, 1, 3, 4, 10, 13])
