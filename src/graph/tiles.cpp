@@ -382,7 +382,9 @@ private:
         begin_loops();
         w_.line(fmt::format("{} = {}", x, folded(pair.of, "-3.0e38")));
         w_.line(fmt::format("{} = tw.maximum({}, {})", top, best, x));
-        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1), one = fmt::format("tw.exp({} - {})", x, top);
+        // What is beyond the last column of a line that is kept is only ever its own: nothing there is stored.
+        const std::string mask = across() ? w_.mask(static_cast<int>(w_.tile.size()) - 1) : "",
+                          one = fmt::format("tw.exp({} - {})", x, top);
         w_.line(fmt::format("{0} = {0} * tw.exp({1} - {2}) + {3}", sum, best, top,
                             mask.empty() ? one : fmt::format("tw.where({}, {}, 0.0)", mask, one)));
         w_.line(fmt::format("{} = {}", best, top));
