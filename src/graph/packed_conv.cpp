@@ -210,6 +210,14 @@ private:
         w_.end_scope();
     }
 
+    // Results that a thread stores at once, as the rows of the output are aligned: threads side by side then fill sectors.
+    std::int64_t vector() const {
+        std::int64_t all = g_.output.offset;
+        for (const Place& p : g_.output.places)
+            if (p.atom != position_.back()) all |= p.stride;
+        return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+    }
+
     // From registers a warp stores 8 neighbouring positions of 4 results at once, a sector each. Through shared memory, some results at a
     // time, it stores rows of all positions that the consumer has.
     void store_staged() {
@@ -224,7 +232,7 @@ private:
             w_.line(fmt::format("tw.store(so[w{2}].T, {0}[:, q * {1} : q * {1} + {1}])", values[static_cast<std::size_t>(i)], staged_,
                                 own_ == 1 ? "" : fmt::format(", :, {0} : {0} + {1}", i * kPositions, kPositions)));
         w_.line("own.sync()");
-        w_.line("y = tw.load(so[w])");
+        w_.line(fmt::format("y = tw.load(so[w], layout=tw.blocked(vector={}))", vector()));
         w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_},
                    {position_.back(), column(0), own_ * kPositions}};
         w_.store({"y", 3U, false});

@@ -81,7 +81,7 @@ private:
         const std::size_t n = g_.order.size();
         if (n < 2 || !g_.reduced.contains(g_.order[n - 2]) || g_.reduced.size() != 1 || picks() || !stores_everywhere()) return false;
         const std::int64_t rows = g_.size.at(g_.order[n - 2]), columns = g_.size.at(g_.order[n - 1]);
-        return rows >= 8 && rows <= 64 && power_of_two(rows) == rows && columns >= 128 && g_.kept() >= 264 * 128;
+        return rows >= 8 && rows <= 256 && power_of_two(rows) == rows && columns >= 128 && g_.kept() >= 264 * 128;
     }
 
     // The root has atoms that are folded: the last pass goes over them again.
@@ -154,7 +154,8 @@ private:
             const bool under = n > 1 && g_.reduced.size() == 1 && g_.reduced.contains(g_.order[n - 2]) && !split_ && !picks();
             if (held_) {
                 under_ = g_.size.at(g_.order[n - 2]);
-                wide = 128;
+                wide = std::min<std::int64_t>(128, 8192 / under_);  // 32 registers a thread
+                if (under_ > 64 && g_.members.size() <= 12) w_.blocks_per_sm = 3;
             } else if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
                 under_ = 64;
                 wide = 32;
