@@ -198,15 +198,11 @@ private:
         return from + plus_text(i * kPositions);
     }
 
-    Value result(std::int64_t i) {
-        w_.tile = {{position_.back(), column(i), kPositions}, {axes_.m, fmt::format("ob * {}", columns_), columns_}};
-        w_.set(g_.anchor, {sum(i), 3U, false});
-        return w_.value(g_.root);
-    }
-
     void store(std::int64_t i) {
         w_.begin_scope();
-        w_.store(result(i));
+        w_.tile = {{position_.back(), column(i), kPositions}, {axes_.m, fmt::format("ob * {}", columns_), columns_}};
+        w_.set(g_.anchor, {sum(i), 3U, false});
+        w_.store(w_.value(g_.root));
         w_.end_scope();
     }
 
@@ -219,23 +215,18 @@ private:
     }
 
     // From registers a warp stores 8 neighbouring positions of 4 results at once, a sector each. Through shared memory, some results at a
-    // time, it stores rows of all positions that the consumer has.
+    // time, it stores rows of all positions that the consumer has. What follows the sums is done to these, so that few registers hold it.
     void store_staged() {
-        std::vector<std::string> values;
-        for (std::int64_t i = 0; i < own_; ++i) {
-            w_.begin_scope();
-            values.push_back(result(i).text);
-            w_.end_scope();
-        }
         w_.open(fmt::format("for q in tw.unroll({}):", columns_ / staged_));
         for (std::int64_t i = 0; i < own_; ++i)
-            w_.line(fmt::format("tw.store(so[w{2}].T, {0}[:, q * {1} : q * {1} + {1}])", values[static_cast<std::size_t>(i)], staged_,
+            w_.line(fmt::format("tw.store(so[w{2}].T, {0}[:, q * {1} : q * {1} + {1}])", sum(i), staged_,
                                 own_ == 1 ? "" : fmt::format(", :, {0} : {0} + {1}", i * kPositions, kPositions)));
         w_.line("own.sync()");
         w_.line(fmt::format("y = tw.load(so[w], layout=tw.blocked(vector={}))", vector()));
         w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_},
                    {position_.back(), column(0), own_ * kPositions}};
-        w_.store({"y", 3U, false});
+        w_.set(g_.anchor, {"y", 3U, false});
+        w_.store(w_.value(g_.root));
         w_.line("own.sync()");
         w_.close();
     }

@@ -333,13 +333,14 @@ void Packing::split_positions() {
 }
 
 void Packing::turn_places() {
-    const auto turn = [&](Read& r, int last) {
+    const int last = staged_ > 0 ? position_.back() : axes_.m;
+    const auto turn = [&](Read& r) {
         std::stable_sort(r.places.begin(), r.places.end(), [&](const Place& a, const Place& b) {
             const auto rank = [&](const Place& p) { return p.atom == last ? 2 : p.atom == axes_.m || p.atom == position_.back() ? 1 : 0; };
             return rank(a) < rank(b);
         });
     };
-    for (auto& [id, read] : g_.reads) turn(read, axes_.m);
-    turn(g_.output, staged_ > 0 ? position_.back() : axes_.m);
+    for (auto& [id, read] : g_.reads) turn(read);
+    turn(g_.output);
 }
 }  // namespace tw::graph

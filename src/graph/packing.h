@@ -83,7 +83,7 @@ protected:
     // The flat positions become rows and places in a row: blocks have whole rows, stores end with a row.
     void split_positions();
 
-    // The tile has positions, then results: tensors are seen in this order too. A staged output is the other way round.
+    // The tile has positions, then results: tensors are seen in this order too. Staged, it is the other way round.
     void turn_places();
 
     Writer& w_;
