@@ -125,10 +125,11 @@ void Packing::stage_output(std::size_t phases) {
     const std::int64_t stage = (2 * own_ * kPositions + columns_) * step_ * 4 * static_cast<std::int64_t>(parts_);
     const std::int64_t most = stages_ * stage <= half ? half : whole;
     const auto bytes = [&](std::int64_t results) { return 2 * results * (own_ * kPositions + kStagedPad) * 4; };
-    const std::int64_t least = own_ > 1 ? 2 : 3;  // a stage of several chunks is long enough
-    while (stages_ > least && stages_ * stage + bytes(columns_ % 16 == 0 ? 16 : 8) > most) --stages_;
+    const std::int64_t least = own_ > 1 ? 2 : 3;                           // a stage of several chunks is long enough
+    const std::int64_t wanted = own_ == 1 && columns_ % 16 == 0 ? 16 : 8;  // beside the sums, 8 or 16 registers a thread
+    while (stages_ > least && stages_ * stage + bytes(wanted) > most) --stages_;
     for (const std::int64_t results : {16, 8})
-        if (staged_ == 0 && columns_ % results == 0 && stages_ * stage + bytes(results) <= most) staged_ = results;
+        if (staged_ == 0 && results <= wanted && columns_ % results == 0 && stages_ * stage + bytes(results) <= most) staged_ = results;
 }
 
 Argument Packing::high_of(const Scratch& s) {
