@@ -25,6 +25,7 @@ public:
         for (PackedConv& p : phases) {
             p.name_nodes();
             p.take_step(step);
+            p.stage_output(phases.size());
             for (std::size_t part = 0; part < p.parts_; ++part) {
                 p.pack_input(part);
                 p.pack_weights(part);
@@ -190,15 +191,44 @@ private:
         return fmt::format("{0}, {1} : {1} + {2}, :", down_ == 1 ? "0" : "w", from, kPositions);
     }
 
+    // Where the consumer's chunk i of a row begins.
+    std::string column(std::int64_t i) const {
+        std::string from = fmt::format("jb * {}", across_ * kPositions);
+        if (down_ == 1) from += fmt::format(" + w * {}", own_ * kPositions);
+        return from + plus_text(i * kPositions);
+    }
+
     void store(std::int64_t i) {
         w_.begin_scope();
-        std::string column = fmt::format("jb * {}", across_ * kPositions);
-        if (down_ == 1) column += fmt::format(" + w * {}", own_ * kPositions);
-        w_.tile = {{position_.back(), column + plus_text(i * kPositions), kPositions},
-                   {axes_.m, fmt::format("ob * {}", columns_), columns_}};
+        w_.tile = {{position_.back(), column(i), kPositions}, {axes_.m, fmt::format("ob * {}", columns_), columns_}};
         w_.set(g_.anchor, {sum(i), 3U, false});
         w_.store(w_.value(g_.root));
         w_.end_scope();
+    }
+
+    // Results that a thread stores at once, as the rows of the output are aligned: threads side by side then fill sectors.
+    std::int64_t vector() const {
+        std::int64_t all = g_.output.offset;
+        for (const Place& p : g_.output.places)
+            if (p.atom != position_.back()) all |= p.stride;
+        return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+    }
+
+    // From registers a warp stores 8 neighbouring positions of 4 results at once, a sector each. Through shared memory, some results at a
+    // time, it stores rows of all positions that the consumer has. What follows the sums is done to these, so that few registers hold it.
+    void store_staged() {
+        w_.open(fmt::format("for q in tw.unroll({}):", columns_ / staged_));
+        for (std::int64_t i = 0; i < own_; ++i)
+            w_.line(fmt::format("tw.store(so[w{2}].T, {0}[:, q * {1} : q * {1} + {1}])", sum(i), staged_,
+                                own_ == 1 ? "" : fmt::format(", :, {0} : {0} + {1}", i * kPositions, kPositions)));
+        w_.line("own.sync()");
+        w_.line(fmt::format("y = tw.load(so[w], layout=tw.blocked(vector={}))", vector()));
+        w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_},
+                   {position_.back(), column(0), own_ * kPositions}};
+        w_.set(g_.anchor, {"y", 3U, false});
+        w_.store(w_.value(g_.root));
+        w_.line("own.sync()");
+        w_.close();
     }
 
     // What all phases of a kernel share.
@@ -212,6 +242,7 @@ private:
                                 step_, step_ * 4));
             w_.line(fmt::format("sw{} = tw.shared(tf32, ({}, {}, {}), swizzle={})", low(part), stages_, columns_, step_, step_ * 4));
         }
+        if (staged_ > 0) w_.line(fmt::format("so = tw.shared(f32, (2, {}, {}), pad={})", staged_, own_ * kPositions, kStagedPad));
         w_.line(fmt::format("ring = tw.pipeline({}, consumers=2)", stages_));
         std::vector<GridAxis> grid = {{"ob", blocks_of(results_, columns_)}, {"jb", blocks_of(last().out, kPositions * across_)}};
         for (std::size_t d = rows(); d-- > 0;)
@@ -243,9 +274,11 @@ private:
         const std::size_t d = first.rows() - 1;
         for (std::size_t e = 0; e < first.rows(); ++e)
             if (first.position_[e] >= 0) w.at[first.position_[e]] = first.row_of(e, " + w");
+        if (first.staged_ > 0) w.line("own = tw.named_barrier(1 + w, 128)");
         const bool guarded = first.rows() > 0 && first.axis_[d].out % first.down_ != 0;
         if (guarded) w.open(fmt::format("if {} < {}:", first.row_of(d, " + w"), first.axis_[d].out));
-        for (std::int64_t i = 0; i < first.own_; ++i)
+        if (first.staged_ > 0) first.store_staged();
+        for (std::int64_t i = 0; first.staged_ == 0 && i < first.own_; ++i)
             for (PackedConv& p : phases) {
                 if (which >= 0) w.at[which] = std::to_string(&p - &first);
                 p.store(i);

@@ -116,6 +116,22 @@ void Packing::take_step(std::int64_t step) {
     stages_ = std::clamp<std::int64_t>(110000 / bytes, 2, 8);
 }
 
+void Packing::stage_output(std::size_t phases) {
+    // Half of a multiprocessor's shared memory, less what a block takes for itself and its barriers; all of it where the ring takes more.
+    constexpr std::int64_t half = 114000, whole = 230000;
+    if (phases > 1 || w_.prim(g_.root).dtype != "f32" || columns_ % 8 != 0) return;
+    for (const Place& p : g_.output.places)
+        if (p.atom == (position_.empty() ? axes_.n : position_.back()) && p.stride != 1) return;
+    const std::int64_t stage = (2 * own_ * kPositions + columns_) * step_ * 4 * static_cast<std::int64_t>(parts_);
+    const std::int64_t most = stages_ * stage <= half ? half : whole;
+    const auto bytes = [&](std::int64_t results) { return 2 * results * (own_ * kPositions + kStagedPad) * 4; };
+    const std::int64_t least = own_ > 1 ? 2 : 3;                           // a stage of several chunks is long enough
+    const std::int64_t wanted = own_ == 1 && columns_ % 16 == 0 ? 16 : 8;  // beside the sums, 8 or 16 registers a thread
+    while (stages_ > least && stages_ * stage + bytes(wanted) > most) --stages_;
+    for (const std::int64_t results : {16, 8})
+        if (staged_ == 0 && results <= wanted && columns_ % results == 0 && stages_ * stage + bytes(results) <= most) staged_ = results;
+}
+
 Argument Packing::high_of(const Scratch& s) {
     Argument a = argument_of(s, false);
     a.name = "H";
@@ -318,9 +334,10 @@ void Packing::split_positions() {
 }
 
 void Packing::turn_places() {
+    const int last = staged_ > 0 ? position_.back() : axes_.m;
     const auto turn = [&](Read& r) {
         std::stable_sort(r.places.begin(), r.places.end(), [&](const Place& a, const Place& b) {
-            const auto rank = [&](const Place& p) { return p.atom == axes_.m ? 2 : p.atom == position_.back() ? 1 : 0; };
+            const auto rank = [&](const Place& p) { return p.atom == last ? 2 : p.atom == axes_.m || p.atom == position_.back() ? 1 : 0; };
             return rank(a) < rank(b);
         });
     };

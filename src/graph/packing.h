@@ -25,6 +25,7 @@ struct Axis {
 };
 
 constexpr std::int64_t kPositions = 64;  // of one row: a chunk
+constexpr std::int64_t kStagedPad = 4;   // between the rows that results lie in before they are stored
 
 class Packing {
 protected:
@@ -65,6 +66,9 @@ protected:
 
     void take_step(std::int64_t step);
 
+    // Results that go through shared memory together on their way out, of rows that lie as one run; none where the ring leaves no room.
+    void stage_output(std::size_t phases);
+
     static Argument high_of(const Scratch& s);
 
     // z = the image and the group; rows; the padded row; channels. Part 1 is what rounding left, as tf32: it reads part 0 back.
@@ -79,7 +83,7 @@ protected:
     // The flat positions become rows and places in a row: blocks have whole rows, stores end with a row.
     void split_positions();
 
-    // The tile has positions, then results: tensors are seen in this order too.
+    // The tile has positions, then results: tensors are seen in this order too. Staged, it is the other way round.
     void turn_places();
 
     Writer& w_;
@@ -97,6 +101,7 @@ protected:
     std::size_t parts_ = 1;  // two: f32 numbers as two of tf32, three of their four products
     std::int64_t batch_ = 1, groups_ = 1, channels_ = 1, results_ = 1;
     std::int64_t lanes_ = 4, width_ = 1, depth_ = 1, step_ = 32, columns_ = 8, own_ = 1, across_ = 1, down_ = 1, stages_ = 4;
+    std::int64_t staged_ = 0;    // results of a consumer that are stored through shared memory at a time; 0: from registers
     std::string suffix_;         // of names, where a kernel has several phases
     std::int64_t together_ = 1;  // phases of a kernel
     bool apart_ = false;         // the last dimension's taps do not lie side by side

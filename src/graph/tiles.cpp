@@ -81,7 +81,7 @@ private:
         const std::size_t n = g_.order.size();
         if (n < 2 || !g_.reduced.contains(g_.order[n - 2]) || g_.reduced.size() != 1 || picks() || !stores_everywhere()) return false;
         const std::int64_t rows = g_.size.at(g_.order[n - 2]), columns = g_.size.at(g_.order[n - 1]);
-        return rows >= 8 && rows <= 64 && power_of_two(rows) == rows && columns >= 128 && g_.kept() >= 264 * 128;
+        return rows >= 8 && rows <= 256 && power_of_two(rows) == rows && columns >= 128 && g_.kept() >= 264 * 128;
     }
 
     // The root has atoms that are folded: the last pass goes over them again.
@@ -154,7 +154,8 @@ private:
             const bool under = n > 1 && g_.reduced.size() == 1 && g_.reduced.contains(g_.order[n - 2]) && !split_ && !picks();
             if (held_) {
                 under_ = g_.size.at(g_.order[n - 2]);
-                wide = 128;
+                wide = std::min<std::int64_t>(128, 8192 / under_);  // 32 registers a thread
+                if (under_ > 64 && g_.members.size() <= 12) w_.blocks_per_sm = 3;
             } else if (under && blocks * ((extent + 127) / 128) < 132 && g_.size.at(g_.order[n - 2]) % 64 == 0) {
                 under_ = 64;
                 wide = 32;
@@ -382,7 +383,9 @@ private:
         begin_loops();
         w_.line(fmt::format("{} = {}", x, folded(pair.of, "-3.0e38")));
         w_.line(fmt::format("{} = tw.maximum({}, {})", top, best, x));
-        const std::string mask = w_.mask(static_cast<int>(w_.tile.size()) - 1), one = fmt::format("tw.exp({} - {})", x, top);
+        // What is beyond the last column of a line that is kept is only ever its own: nothing there is stored.
+        const std::string mask = across() ? w_.mask(static_cast<int>(w_.tile.size()) - 1) : "",
+                          one = fmt::format("tw.exp({} - {})", x, top);
         w_.line(fmt::format("{0} = {0} * tw.exp({1} - {2}) + {3}", sum, best, top,
                             mask.empty() ? one : fmt::format("tw.where({}, {}, 0.0)", mask, one)));
         w_.line(fmt::format("{} = {}", best, top));

@@ -120,6 +120,8 @@ CONVOLUTIONS = [
     convolution([1, 8, 9, 33], 16, [3, 3], ("tanh",), transposed=True, stride=[2, 2], padding=[1, 1], output_padding=[1, 1]),
     convolution([1, 8, 3, 5, 33], 16, [3, 3, 3], transposed=True, stride=[2, 2, 2], padding=[1, 1, 1]),
     convolution([1, 8, 5, 66], 16, [4, 4], bias=True, transposed=True, stride=[2, 2], padding=[1, 1]),
+    convolution([1, 16, 4, 131], 40, [3, 3], ("gelu",), bias=True),
+    convolution([1, 8, 6, 300], 32, [3, 3]),
 ]
 
 
@@ -128,6 +130,9 @@ def test_convolution(i, tmp_path):
     """Operands are rounded to tf32, as `computes` says: 2^-11 each, more where sums cancel."""
     text, plan = generated(CONVOLUTIONS[i], tmp_path, 3, 8e-3)
     assert "tw.wgmma(acc0" in text and any(v["dtype"] == "tf32" for v in plan["buffers"].values())
+    # Rows of positions that lie as one run leave through shared memory.
+    attributes = CONVOLUTIONS[i]["nodes"][0]["attributes"]
+    assert ("y = tw.load(so[w], layout" in text) == (not attributes["transposed"] or max(attributes["stride"]) == 1)
 
 
 @pytest.mark.parametrize("i", [0, 1, 3, 4, 10, 13])
@@ -168,6 +173,32 @@ def test_rows_folded_of_long_lines(op, shape, tile, tmp_path):
 def test_rows_folded_many_at_a_time(op, shape, out, attributes, tmp_path):
     text, _ = generated(graph([leaf("x", shape)], [node("y", op, ["x"], out, **attributes)], "y"), tmp_path, 1, 1e-5)
     assert "(64, 32)" in text
+
+
+@pytest.mark.parametrize("channels, after", [(32, ()), (128, ("add", "mul", "sigmoid")), (256, ("add", "tanh")), (48, ("add", "mul"))])
+@pytest.mark.parametrize("side", [127, 192])
+def test_softmax_over_channels(channels, after, side, tmp_path):
+    """With what is done to each element after it one kernel, for any number of positions; 2^n channels up to 256 are read once."""
+    shape = [1, channels, side, side]
+    nodes, last = [node("y", "softmax", ["x"], shape, dim=1)], "y"
+    for op in after:
+        nodes.append(node(f"after_{op}", op, [last] + {"add": ["b"], "mul": [2.0]}.get(op, []), shape))
+        last = f"after_{op}"
+    made = graph([leaf("x", shape), leaf("b", [channels, 1, 1])], nodes, last)
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(made))
+    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "-o", str(tmp_path / "out")], capture_output=True, text=True, timeout=300)
+    report = json.loads(done.stdout)
+    assert report["proved"] and len(report["kernels"]) == 1, done.stdout[-2000:]
+    text = (tmp_path / "out" / "kernels.py").read_text()
+    assert text.count("tw.load(T_x") == (1 if channels & (channels - 1) == 0 and side == 192 else 2)
+
+
+@pytest.mark.parametrize("channels, side", [(128, 23), (16, 25), (40, 9), (64, 184)])  # the last has enough positions that its columns stay in registers
+def test_softmax_over_channels_on_the_emulator(channels, side, tmp_path):
+    shape = [1, channels, side, side]
+    nodes = [node("y", "softmax", ["x"], shape, dim=1), node("z", "add", ["y", "b"], shape), node("s", "sigmoid", ["z"], shape)]
+    generated(graph([leaf("x", shape), leaf("b", [channels, 1, 1])], nodes, "s"), tmp_path, 1, 1e-5)
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("TILEWRIGHT_GRAPHS", "10")) // 2))
