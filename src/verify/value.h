@@ -189,6 +189,7 @@ private:
     Value rest(target::DType of, Value v);
     std::optional<Typed> difference_of_roundings(const std::string& f, const std::vector<Typed>& args, std::optional<target::DType> type);
     Typed typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
+    Typed chosen_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
     bool is_integer(const ir::Term& t) const;
     target::DType type_of(const ir::Term& t) const;
     unsigned signs(const Poly& p);

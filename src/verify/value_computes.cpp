@@ -56,6 +56,7 @@ Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map
                 for (const ir::Term& a : quotient->args) args.push_back(typed_from(a, leaf, bound));
                 return computed("floor_div", args, std::nullopt);
             }
+            if (meaning && t->name == "select") return chosen_from(t, leaf, bound);
             for (const ir::Term& a : t->args) args.push_back(typed_from(a, leaf, bound));
             return computed(t->name, args, std::nullopt);
         }
@@ -76,6 +77,21 @@ Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map
         }
     }
     return {number(0), {}};
+}
+
+// A choice: each side with what its condition says, where that is one of integers, so that an element's meaning is asked for inside it.
+Typed Values::chosen_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
+    std::vector<Typed> args = {typed_from(t->args[0], leaf, bound)};
+    const ValueNode test = node(args[0].value);
+    const bool of_integers =
+        test.kind == Kind::where && as_number(test.args[0]) == Coefficient(1) && as_number(test.args[1]) == Coefficient(0);
+    for (const std::size_t side : {1u, 2u}) {
+        prover_.push();
+        if (of_integers) prover_.assume(side == 1 ? test.condition : negated(test.condition));
+        args.push_back(typed_from(t->args[side], leaf, bound));
+        prover_.pop();
+    }
+    return computed(t->name, args, std::nullopt);
 }
 
 std::string Values::text(Value v, const std::function<std::string(int)>& tensor) const {
