@@ -21,8 +21,9 @@ def keeper_name(folder):
     return "units-" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
-def perform(program, words, index, threads):
+def perform(program, words, index, threads, niceness):
     """One unit, on whichever node: the last words of its process, and its exit status. `threads`: the driver's OMP_NUM_THREADS, or None."""
+    import contextlib
     import shutil
     import subprocess
 
@@ -34,6 +35,9 @@ def perform(program, words, index, threads):
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
     if threads is None:
         del environment["OMP_NUM_THREADS"]
+    # Ray gives its workers a niceness of 15, and what a unit times is no longer what it is elsewhere.
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
     # The unit ends with this worker by itself: a function to run between fork and exec would have Python copy the worker's whole address space.
     done = subprocess.run([found, *words, str(index), "--parent", str(os.getpid())], capture_output=True, text=True, errors="replace", env=environment)
     return index, done.returncode, done.stderr[-400:]
@@ -46,11 +50,11 @@ def nothing():
 class Keeper:
     """Owns the tasks of one folder."""
 
-    def __init__(self, program, words, num_gpus, jobs, threads):
+    def __init__(self, program, words, num_gpus, jobs, threads, niceness):
         import ray
         # Ray repeats a task whose worker or node is lost once; how often a unit is tried in all is bounded by its folder.
         self.task = ray.remote(perform).options(num_cpus=1, num_gpus=num_gpus, max_retries=1)
-        self.program, self.words, self.jobs, self.threads = program, words, jobs, threads
+        self.program, self.words, self.jobs, self.threads, self.niceness = program, words, jobs, threads, niceness
 
     def work(self, units):
         import ray
@@ -58,7 +62,7 @@ class Keeper:
         while waiting or running:
             while waiting and (self.jobs <= 0 or len(running) < self.jobs):
                 unit = waiting.pop()
-                running[self.task.remote(self.program, self.words, unit, self.threads)] = unit
+                running[self.task.remote(self.program, self.words, unit, self.threads, self.niceness)] = unit
             ended, _ = ray.wait(list(running), num_returns=1)
             for reference in ended:
                 unit = running.pop(reference)
@@ -97,6 +101,7 @@ def main(arguments=None):
         print("tilewright: the package ray is not installed in " + sys.executable + "\n  fix: pip install ray, or name another Python with TILEWRIGHT_PYTHON", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.environ.setdefault("RAY_worker_niceness", str(max(0, os.getpriority(os.PRIO_PROCESS, 0))))  # of a cluster that is started here
     ray.init(address=options.address or "local", namespace=NAMESPACE, include_dashboard=False, log_to_driver=False, logging_level="warning")
     name = keeper_name(options.folder)
     keeper = find_keeper(name)
@@ -111,7 +116,7 @@ def main(arguments=None):
         # On the head node, which the cluster cannot lose: the others come and go.
         head = {"node:__internal_head__": 0.001} if ray.cluster_resources().get("node:__internal_head__") else {}
         keeper = ray.remote(Keeper).options(name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, resources=head).remote(
-            options.program, words, options.num_gpus, options.jobs, os.environ.get("OMP_NUM_THREADS"))
+            options.program, words, options.num_gpus, options.jobs, os.environ.get("OMP_NUM_THREADS"), os.getpriority(os.PRIO_PROCESS, 0))
         promise = keeper.work.remote(units)
     else:
         promise = keeper.work.remote([])  # an actor's calls come one after another: this one ends when those before it have
