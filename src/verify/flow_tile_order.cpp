@@ -150,17 +150,24 @@ std::set<std::int64_t> tiles_enumerated(std::size_t dimensions, const std::set<s
     return sides;
 }
 
-// The values of a size with so many tiles: whole ones, and one element into the last of them (a loop that forgets the ragged tile must
-// show); the same for parts of a tile by which the order goes; every one where it goes by elements.
+// The values of a size with so many tiles: whole ones, and the least that the assumptions admit into the last of them (a loop that forgets
+// the ragged tile must show); the same for parts of a tile by which the order goes; every one where it goes by elements.
 std::vector<std::int64_t> values_enumerated(const std::set<std::int64_t>& sides, std::int64_t unit, const std::set<std::int64_t>& parts,
-                                            bool every) {
+                                            bool every, const std::function<bool(std::int64_t)>& admitted) {
     std::set<std::int64_t> values;
+    const auto first_of = [&](std::int64_t low, std::int64_t end) {
+        for (std::int64_t v = low; v < end; ++v) {
+            if (!admitted(v)) continue;
+            values.insert(v);
+            return;
+        }
+    };
     for (std::int64_t t : sides) {
         const std::int64_t before = (t - 1) * unit;
         values.insert(before + unit);
-        if (unit > 1) values.insert(before + 1);
+        first_of(before + 1, before + unit);
         for (std::int64_t part : parts) {
-            for (std::int64_t at = part; at < unit; at += part) values.insert(before + at), values.insert(before + at + 1);
+            for (std::int64_t at = part; at < unit; at += part) values.insert(before + at), first_of(before + at + 1, before + at + part);
         }
         for (std::int64_t r = 1; every && r <= unit; ++r) values.insert(before + r);
     }
@@ -294,8 +301,13 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         if (every && units[i] > largest_unit_by_element)
             return why = "the tile order follows the elements of a size, not its tiles of " + std::to_string(units[i]), false;
         const auto parts = shape.parts().find(sizes[i]);
+        for (Atom a : sizes) known.unset(a);
+        const auto admitted = [&](std::int64_t v) {
+            known.set(sizes[i], v);
+            return std::none_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); });
+        };
         values.push_back(
-            values_enumerated(sides, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second, every));
+            values_enumerated(sides, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second, every, admitted));
     }
     std::vector<std::size_t> chosen(sizes.size(), 0);
     std::int64_t enumerated = 0;

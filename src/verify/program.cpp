@@ -46,6 +46,23 @@ bool held_as_it_is(const ir::Term& t, target::DType dtype, const std::vector<ir:
     return (chosen.count(t->name) || (wide && dtype != target::DType::U32 && sums.count(t->name))) && all();
 }
 
+bool holds_nothing_before(const ir::Program& program, const ir::Module& module, int tensor) {
+    if (tensor >= program.parameter_count) return true;
+    const std::function<bool(const ir::Term&)> uses = [&](const ir::Term& t) {
+        return (t->kind == ir::TermKind::element && t->id == tensor) || std::any_of(t->args.begin(), t->args.end(), uses);
+    };
+    const auto stated = [&](const ir::Equation& e) { return uses(e.value) || (e.scatter && e.output == tensor); };
+    if (std::any_of(program.computes.equations.begin(), program.computes.equations.end(), stated) ||
+        std::any_of(program.stages.begin(), program.stages.end(), stated))
+        return false;
+    return std::any_of(program.launches.begin(), program.launches.end(), [&](const ir::Launch& launch) {
+        for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+            if (ir::memory_of(program, launch.arguments[i]) == tensor && ir::writes(module.kernels, launch, i)) return true;
+        }
+        return false;
+    });
+}
+
 namespace {
 
 // What a tensor holds: its value at the index (variables...).
@@ -249,10 +266,12 @@ private:
         });
     }
 
-    // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.
+    // A buffer, or an output of which `computes` uses no element, in the term that no launch has written. Asked of the term as it is: what
+    // cancels in it, T - T, need not when it is computed.
     std::string unwritten_in(const ir::Term& t, const std::vector<int>& tensors) const {
         const int tensor = t->kind == ir::TermKind::element ? tensors[at(t->id)] : -1;
-        if (tensor >= program_.parameter_count && !contents_.count(tensor)) return program_.tensors[at(tensor)].name;
+        if (tensor >= 0 && !contents_.count(tensor) && holds_nothing_before(program_, module_, tensor))
+            return program_.tensors[at(tensor)].name;
         for (const ir::Term& a : t->args) {
             if (std::string found = unwritten_in(a, tensors); !found.empty()) return found;
         }

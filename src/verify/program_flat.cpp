@@ -113,7 +113,7 @@ private:
     std::string obstacle_in(const ir::Equation& e, const ir::Kernel& kernel, const ir::Launch& launch,
                             const std::vector<int>& actual) const;
     std::optional<MemoryPart> written_by(const ir::Equation& e, int argument, const std::vector<Poly>& sizes);
-    bool unwritten(int memory) const { return memory >= program_.parameter_count && !written_.count(memory); }
+    bool unwritten(int memory) const { return !written_.count(memory) && holds_nothing_before(program_, module_, memory); }
     Typed held(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
     Typed held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index, const Poly& number);
     Typed meant(int tensor, const std::vector<Poly>& index);

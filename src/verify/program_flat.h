@@ -12,6 +12,9 @@ namespace tw::verify {
 bool is_flat(const ir::Program& program);
 std::vector<Obligation> check_flat_program(const ir::Module& module, const ir::Program& program);
 
+// Before a launch writes it: a buffer, or an output of which `computes` uses no element. What it holds is not known to be a number.
+bool holds_nothing_before(const ir::Program& program, const ir::Module& module, int tensor);
+
 // Does a tensor of integers hold the term as it is?
 bool held_as_it_is(const ir::Term& t, ir::DType dtype, const std::vector<ir::Tensor>& tensors);
 
