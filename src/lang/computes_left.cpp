@@ -54,7 +54,7 @@ std::optional<RefusedScatter> refused_scatter(const ComputesEquation& equation) 
     for (std::size_t i = 0; first && i < first->variables.size(); ++i) {
         const auto& [name, span, low, high] = first->variables[i];
         const bool elsewhere = std::any_of(equation.indices.begin(), equation.indices.end(),
-                                           [&](const LeftIndex& other) { return other.binding.variable == name; });
+                                           [&, variable = name](const LeftIndex& other) { return other.binding.variable == variable; });
         const bool last = i + 1 == first->variables.size();
         if (last != elsewhere) continue;
         return RefusedScatter{

@@ -136,7 +136,9 @@ bool Flow::join_alternatives_behind(std::vector<Store>& inside, std::string& why
         const bool first = alternatives.size() == 1;
         if (!first && by_place.size() != joined.size())
             return why = "the branches of an iteration do not store the same of what the one before left", false;
-        for (auto& [place, list] : by_place) {
+        for (auto& entry : by_place) {
+            const auto& place = entry.first;
+            const auto& list = entry.second;
             if (list.size() != 1) return why = "a branch stores the same elements twice", false;
             if (first) {
                 joined.push_back(list[0]);

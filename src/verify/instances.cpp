@@ -296,7 +296,9 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
         };
         look(e);
     };
-    for (const auto& [stmt, loop] : steering.loops) {
+    for (const auto& entry : steering.loops) {
+        const ir::Stmt* stmt = entry.first;
+        const SteeringLoop& loop = entry.second;
         const ir::For& f = *loop.loop;
         if (std::any_of(steering.irregular.begin(), steering.irregular.end(),
                         [&, s = stmt](const IrregularLoop& i) { return i.stmt == s; }))
