@@ -42,7 +42,7 @@ def test_a_unit_on_ray_has_the_drivers_threads(tmp_path, threads, monkeypatch):
     unit.write_text("#!/bin/sh\necho ${OMP_NUM_THREADS:-not set} >&2\n")
     unit.chmod(0o755)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    index, status, said = perform(str(unit), [], 3, threads)
+    index, status, said = perform(str(unit), [], 3, threads, os.getpriority(os.PRIO_PROCESS, 0))
     assert (index, status, said.strip()) == (3, 0, threads or "not set")
 
 
