@@ -2,6 +2,7 @@
 """What tilewright.ops chooses for a GEMM against the best of all candidates: every file of the dispatch table, every set of constants in its tuned data.
 
     python3 bench/dispatch.py OUT.json [--shapes 60] [--seed 5] [--seconds 150]       needs a GPU
+        --untuned           only shapes that the tuned data does not have
         --sets FILE.json    sets of constants that no tuned data has yet: {"gemm_thin_sm90.py": [{"PARTS": 8}, ...]}
     python3 bench/dispatch.py OUT.json [MORE.json ...] --merge                        puts their times into kernels/*.tuned.json; no GPU
     python3 bench/dispatch.py OUT.json --leave-out 6                                  the choice for a sixth of the shapes in the tuned data by the other five, in turn; no GPU
@@ -79,6 +80,9 @@ def measure(o):
 
     draw = random.Random(o.seed)
     every = [(m, n, k) for m in SIZES for n in SIZES for k in SIZES if m * n * k <= 1 << 41]
+    if o.untuned:
+        known = {tuple(e["sizes"].get(s) for s in "MNK") for file, _ in _dispatch.table()["matmul_tn"] for e in (tuned(file) or {"entries": []})["entries"]}
+        every = [shape for shape in every if shape not in known]
     kernels = {}
     more = {}
     if o.sets:
@@ -92,7 +96,7 @@ def measure(o):
             continue
     compile_all(kernels.values(), torch, tilewright.TilewrightError)
     rows, begin = [], time.time()
-    for m, n, k in draw.sample(every, o.shapes):
+    for m, n, k in draw.sample(every, min(o.shapes, len(every))):
         if time.time() - begin > o.seconds:
             break
         sets = max(2, min(6, -(-(96 << 20) // (2 * (m * k + n * k + m * n)))))
@@ -233,6 +237,7 @@ if __name__ == "__main__":
     arguments.add_argument("--shapes", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=5)
     arguments.add_argument("--seconds", type=float, default=150)
+    arguments.add_argument("--untuned", action="store_true")
     arguments.add_argument("--sets", metavar="FILE.json")
     arguments.add_argument("--merge", action="store_true")
     arguments.add_argument("--leave-out", type=int, default=0, metavar="FOLDS")

@@ -56,4 +56,21 @@ Names::Names(const ir::Kernel& kernel) {
     for (const auto& t : kernel.teams) teams.push_back(pick(t.name));
 }
 
+std::string Names::ring_start(int counter, bool declare) const {
+    const ir::RingCounter& ring = rings.at(counter);
+    const char* next = declare ? ", " : "; ";
+    return fmt::format("{}{}{} = 0{}{} = 0;", declare ? "int " : "",
+                       ring.needed ? vars[static_cast<std::size_t>(counter)] + " = 0" + next : "",
+                       vars[static_cast<std::size_t>(ring.slot)], next, vars[static_cast<std::size_t>(ring.phase)]);
+}
+
+std::vector<std::string> Names::ring_step(int counter) const {
+    const ir::RingCounter& ring = rings.at(counter);
+    std::vector<std::string> lines;
+    if (ring.needed) lines.push_back(fmt::format("++{};", vars[static_cast<std::size_t>(counter)]));
+    lines.push_back(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", vars[static_cast<std::size_t>(ring.slot)], ring.period,
+                                vars[static_cast<std::size_t>(ring.phase)]));
+    return lines;
+}
+
 }  // namespace tw::codegen

@@ -15,6 +15,10 @@ struct Names {
     std::vector<std::string> sizes, tensors, maps, scalars, vars, fragments, buffers, barriers, teams;
     std::map<int, ir::RingCounter> rings;  // by the counter
     std::map<int, int> counter_of;         // of slots and phases
+
+    // A counter of a ring starts at 0, or goes up by 1: the statements, slot and phase included. `declare`: here they are declared.
+    std::string ring_start(int counter, bool declare) const;
+    std::vector<std::string> ring_step(int counter) const;
 };
 
 }  // namespace tw::codegen

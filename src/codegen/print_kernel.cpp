@@ -277,15 +277,9 @@ void Printer::assign(const ir::Assign& op, const ir::DeviceStmt& how) {
     const bool first = !var_declared_[id];
     var_declared_[id] = true;
     if (how.ring) {
-        const std::string &slot = names_.vars[static_cast<std::size_t>(how.ring->slot)],
-                          &phase = names_.vars[static_cast<std::size_t>(how.ring->phase)];
-        if (op.value.is_constant(0)) {
-            const char* next = first ? ", " : "; ";
-            line(fmt::format("{}{}{} = 0{}{} = 0;", first ? "int " : "", how.ring->needed ? name + " = 0" + next : "", slot, next, phase));
-        } else {
-            if (how.ring->needed) line(fmt::format("++{};", name));
-            line(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, how.ring->period, phase));
-        }
+        if (op.value.is_constant(0)) line(names_.ring_start(op.var, first));
+        else
+            for (const std::string& text : names_.ring_step(op.var)) line(text);
         return;
     }
     const bool once = facts_.assignments(op.var) == 1;

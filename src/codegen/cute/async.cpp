@@ -7,7 +7,7 @@ namespace tw::codegen::cute {
 
 std::string Printer::barrier(const ir::BarrierRef& b) {
     const std::string slot = expr(b.slot);
-    return fmt::format("{}[{}]", barrier_names_[static_cast<std::size_t>(b.array)], slot);
+    return fmt::format("{}[{}]", names_.barriers[static_cast<std::size_t>(b.array)], slot);
 }
 
 bool Printer::synchronisation(const ir::Stmt& s) {

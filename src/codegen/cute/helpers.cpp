@@ -17,6 +17,14 @@ const std::vector<Helper>& helpers() {
 CUTE_HOST_DEVICE constexpr int floor_div(int a, int b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 CUTE_HOST_DEVICE constexpr int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
 )"},
+        {"anchored", {}, R"(// The view with its address computed here: the compiler would compute it again under each test of a bound.
+template <class Whole, class View>
+CUTE_DEVICE auto anchored(Whole const& whole, View const& view) {
+  int64_t offset = raw_pointer_cast(view.data()) - raw_pointer_cast(whole.data());
+  asm("" : "+l"(offset));
+  return make_tensor(whole.data() + offset, view.layout());
+}
+)"},
         {"load_inside", {}, R"(// A thread's values of a tile that a bound cuts, in vectors of V. Cuts: the bound may lie inside a vector.
 template <int V, bool Cuts, class Src, class At, class Bound, class Fill, class Dst>
 CUTE_DEVICE void load_inside(Src const& src, At const& at, Bound const& bound, Fill fill, Dst&& dst) {

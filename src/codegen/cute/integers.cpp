@@ -15,15 +15,15 @@ std::string Printer::expr(const Expr& e, bool wide) {
     if (const char* sign = infix_sign(e.kind())) return infix(sign);
     switch (e.kind()) {
         case ExprKind::constant: return e->value < 0 ? fmt::format("({})", e->value) : std::to_string(e->value);
-        case ExprKind::size: return leaf(size_names_[static_cast<std::size_t>(e->id)]);
-        case ExprKind::var: return leaf(var_names_[static_cast<std::size_t>(e->id)]);
+        case ExprKind::size: return leaf(names_.sizes[static_cast<std::size_t>(e->id)]);
+        case ExprKind::var: return leaf(names_.vars[static_cast<std::size_t>(e->id)]);
         case ExprKind::block_index: return leaf(fmt::format("int(blockIdx.{})", "xyz"[e->id]));
         case ExprKind::grid_size: return leaf(fmt::format("int(gridDim.{})", "xyz"[e->id]));
         case ExprKind::cluster_rank: return leaf("int(block_rank_in_cluster())");
         case ExprKind::element: {
             std::string list;
             for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + expr(e->args[i]);
-            return leaf(fmt::format("int({}({}))", tensor_names_[static_cast<std::size_t>(e->id)], list.empty() ? "0" : list));
+            return leaf(fmt::format("int({}({}))", names_.tensors[static_cast<std::size_t>(e->id)], list.empty() ? "0" : list));
         }
         case ExprKind::floor_div:
             if (natural) return infix("/");

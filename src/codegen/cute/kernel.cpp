@@ -5,6 +5,7 @@
 #include "codegen/cute/helpers.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
+#include "device/steps.h"
 
 namespace tw::codegen {
 
@@ -19,6 +20,23 @@ namespace tw::codegen::cute {
 using ir::Region;
 using ir::Stmt;
 
+namespace {
+
+ir::Kernel with_counted_rings(ir::Kernel kernel) {
+    const device::Facts facts(kernel);
+    ir::Kernel counted = kernel;
+    device::count_rings(counted, facts);
+    return counted;
+}
+
+bool waits_inside(const Region& body) {
+    bool found = false;
+    ir::for_each_stmt(body, [&](const Stmt& s) { found |= std::holds_alternative<ir::BarrierWait>(s.op); });
+    return found;
+}
+
+}  // namespace
+
 void Printer::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + text + "\n"; }
 
 void Printer::open(const std::string& text) {
@@ -31,21 +49,17 @@ void Printer::close(const std::string& after) {
     line("}" + after);
 }
 
+Printer::Printer(const ir::Kernel& kernel, std::string file, int number)
+    : k_(with_counted_rings(kernel)), file_(std::move(file)), number_(number) {
+    if (k_.arch != "sm_80") elected_ = "warp == 0 && elect_one_sync()";
+}
+
 // What is refused, as the end of "CuTe text has no ...".
 void Printer::fail(const std::string& message) {
     if (!problem_) problem_ = EmitFailure{"--to cute has no text for " + message, loc_};
 }
 
 void Printer::choose_names() {
-    std::set<std::string> taken;
-    auto pick = [&](const std::string& wanted) { return identifier(wanted, taken); };
-    for (const auto& s : k_.sizes) size_names_.push_back(pick(s));
-    for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
-    for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
-    for (const auto& v : k_.vars) var_names_.push_back(pick(v.name));
-    for (const auto& f : k_.fragments) fragment_names_.push_back(pick(f.name));
-    for (const auto& b : k_.buffers) buffer_names_.push_back(pick(b.name));
-    for (const auto& b : k_.barriers) barrier_names_.push_back(pick(b.name));
     const std::string suffix = number_ > 0 ? std::to_string(number_) : "";
     entry_ = entry_name(k_.name) + suffix;
     std::set<std::string> none;
@@ -72,7 +86,7 @@ void Printer::declare_at(const Region& body, std::size_t index) {
         const auto* here = std::get_if<ir::Assign>(&body[index].op);
         if (here && here->var == v) continue;  // declared where it is given its value
         var_declared_[static_cast<std::size_t>(v)] = true;
-        line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
+        line(names_.rings.count(v) ? names_.ring_start(v, true) : fmt::format("int {} = 0;", names_.vars[static_cast<std::size_t>(v)]));
     }
 }
 
@@ -93,9 +107,10 @@ void Printer::place(const Stmt& s) {
 }
 
 void Printer::for_loop(const ir::For& op) {
-    const std::string& v = var_names_[static_cast<std::size_t>(op.var)];
+    const std::string& v = names_.vars[static_cast<std::size_t>(op.var)];
     if (op.unroll == -1) line("CUTE_UNROLL");
-    if (op.unroll == 1) line("CUTE_NO_UNROLL");
+    // A loop that waits at an mbarrier is paced by it: unrolled, it would only be longer.
+    if (op.unroll == 1 || (op.unroll == 0 && waits_inside(op.body))) line("CUTE_NO_UNROLL");
     if (op.unroll > 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
     open(fmt::format("for (int {0} = {1}; {0} < {2}; {3})", v, expr(op.lo), expr(op.hi),
                      op.step.is_constant(1) ? "++" + v : fmt::format("{} += {}", v, expr(op.step))));
@@ -119,41 +134,56 @@ void Printer::if_else(const ir::If& op) {
     close();
 }
 
-void Printer::assign(const ir::Assign& op) {
+void Printer::assign(const ir::Assign& op, bool is_ring) {
     const auto id = static_cast<std::size_t>(op.var);
-    const std::string text = fmt::format("{} = {};", var_names_[id], expr(op.value));
+    if (is_ring) {
+        if (op.value.is_constant(0)) line(names_.ring_start(op.var, !var_declared_[id]));
+        else
+            for (const std::string& text : names_.ring_step(op.var)) line(text);
+        var_declared_[id] = true;
+        return;
+    }
+    const std::string text = fmt::format("{} = {};", names_.vars[id], expr(op.value));
     if (var_declared_[id]) return line(text);
     var_declared_[id] = true;
     line((facts_.assignments(op.var) == 1 ? "int const " : "int ") + text);
 }
 
 void Printer::elect(const ir::Elect& op) {
-    open(fmt::format("if ({} == 0)", tid_));
+    uses_warp_ |= k_.arch != "sm_80";
+    open("if (" + elected_ + ")");
     region(op.body);
     close();
 }
 
+// Warps and instances are the same in all lanes of a warp, and the compiler shall know it: it then keeps what a role computes of them in
+// uniform registers, which TMA and descriptors read.
 void Printer::role(const ir::Role& op) {
-    const std::string outer = tid_;
+    const std::string outer = tid_, outer_elected = elected_;
     const int outer_threads = group_threads_;
-    const int first = op.first_warp * 32, threads = op.warps_per_instance * 32;
-    const std::string where = fmt::format("int(threadIdx.x) >= {} && int(threadIdx.x) < {}", first, first + threads * op.instances);
+    const int first = op.first_warp, warps = op.warps_per_instance, last = first + warps * op.instances;
     line("// " + comment_text("role " + op.name));
-    open("if (" + where + ")");
+    open(first == 0 ? fmt::format("if (warp < {})", last) : fmt::format("if (warp >= {} && warp < {})", first, last));
     if (op.instances > 1) {
-        // The same in all lanes of a warp, and the compiler shall know it.
-        line(fmt::format("int const instance = __shfl_sync(0xffffffffu, (int(threadIdx.x) - {}) / {}, 0);", first, threads));
-        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {} - instance * {};", first, threads));
+        line(fmt::format("int const instance = (warp - {}) / {};", first, warps));
+        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {} - instance * {};", first * 32, warps * 32));
     } else {
-        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {};", first));
+        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {};", first * 32));
     }
     if (op.instance_var >= 0)
-        line(fmt::format("int const {} = {};", var_names_[static_cast<std::size_t>(op.instance_var)], op.instances > 1 ? "instance" : "0"));
+        line(
+            fmt::format("int const {} = {};", names_.vars[static_cast<std::size_t>(op.instance_var)], op.instances > 1 ? "instance" : "0"));
     tid_ = "thread_of_role";
-    group_threads_ = threads;
+    uses_warp_ = true;
+    elected_ = k_.arch == "sm_80"  ? "thread_of_role == 0"
+               : warps == 1        ? "elect_one_sync()"
+               : op.instances == 1 ? fmt::format("warp == {} && elect_one_sync()", first)
+                                   : fmt::format("warp == {} + instance * {} && elect_one_sync()", first, warps);
+    group_threads_ = warps * 32;
     region(op.body);
     close();
     tid_ = outer;
+    elected_ = outer_elected;
     group_threads_ = outer_threads;
 }
 
@@ -163,7 +193,7 @@ void Printer::stmt(const Stmt& s) {
     if (auto* o = std::get_if<ir::If>(&s.op)) return if_else(*o);
     if (auto* o = std::get_if<ir::Role>(&s.op)) return role(*o);
     if (auto* o = std::get_if<ir::Elect>(&s.op)) return elect(*o);
-    if (auto* o = std::get_if<ir::Assign>(&s.op)) return assign(*o);
+    if (auto* o = std::get_if<ir::Assign>(&s.op)) return assign(*o, s.device && s.device->ring);
     if (synchronisation(s)) return;
     place(s);
     if (auto* o = std::get_if<ir::Compute>(&s.op)) return compute(*o);
@@ -194,8 +224,8 @@ std::string Printer::global_tensors() {
             strides.push_back(stride ? fmt::format("Int<{}>{{}}", *stride) : expr(t.strides[d], true));
         }
         if (dims.empty()) dims = {"1"}, strides = {"_1{}"};
-        text += fmt::format("  Tensor {} = make_tensor(make_gmem_ptr({}), make_shape({}), make_stride({}));\n", tensor_names_[i],
-                            companion(tensor_names_[i], "ptr"), join(dims, ", "), join(strides, ", "));
+        text += fmt::format("  Tensor {} = make_tensor(make_gmem_ptr({}), make_shape({}), make_stride({}));\n", names_.tensors[i],
+                            companion(names_.tensors[i], "ptr"), join(dims, ", "), join(strides, ", "));
     }
     return text;
 }
@@ -208,18 +238,18 @@ std::string Printer::shared_tensors() {
         const ir::SharedBuffer& b = k_.buffers[i];
         const std::string type = element_type(b.dtype);
         if (type.empty()) return fail(fmt::format("a shared buffer of {}", target::name(b.dtype))), text;
-        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});\n", buffer_names_[i], type,
+        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});\n", names_.buffers[i], type,
                             b.byte_offset, buffer_layout(b));
         if (!plain_buffers_.count(static_cast<int>(i))) continue;
         ir::SharedBuffer plain = b;
         plain.swizzle = target::SwizzleMode::None;
         text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});   // without the swizzle\n",
-                            companion(buffer_names_[i], "plain"), type, b.byte_offset, buffer_layout(plain));
+                            companion(names_.buffers[i], "plain"), type, b.byte_offset, buffer_layout(plain));
     }
     for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
         const ir::BarrierArray& b = k_.barriers[i];
         text += fmt::format("  auto* {} = reinterpret_cast<uint64_t*>(arena + {});   // {} mbarriers, {} arrivals a phase\n",
-                            barrier_names_[i], b.byte_offset, b.slots, b.arrivals);
+                            names_.barriers[i], b.byte_offset, b.slots, b.arrivals);
     }
     return text;
 }
@@ -233,13 +263,13 @@ std::string Printer::parameters(bool host) {
         const std::string type = element_type(t.dtype);
         if (type.empty()) return fail(fmt::format("a tensor of {} (`{}`)", target::name(t.dtype), t.name)), "";
         list.push_back(
-            fmt::format("{}{}*{} {}", type, t.is_output ? "" : " const", host ? "" : " __restrict__", companion(tensor_names_[i], "ptr")));
+            fmt::format("{}{}*{} {}", type, t.is_output ? "" : " const", host ? "" : " __restrict__", companion(names_.tensors[i], "ptr")));
     }
-    for (const std::string& s : size_names_) list.push_back("int " + s);
+    for (const std::string& s : names_.sizes) list.push_back("int " + s);
     for (std::size_t i = 0; i < k_.scalars.size(); ++i) {
         const std::string type = element_type(k_.scalars[i].dtype);
         if (type.empty()) return fail(fmt::format("a scalar of {}", target::name(k_.scalars[i].dtype))), "";
-        list.push_back(type + " " + scalar_names_[i]);
+        list.push_back(type + " " + names_.scalars[i]);
     }
     if (host) list.push_back("cudaStream_t stream");
     return join(list, ", ");
@@ -252,7 +282,7 @@ void Printer::refuse_what_has_no_text() {
 
 void Printer::print_body() {
     choose_names();
-    declarations_ = Declarations(k_);
+    declarations_ = Declarations(k_, names_.counter_of);
     var_declared_.assign(k_.vars.size(), false);
     refuse_what_has_no_text();
     if (!failed()) find_products();
@@ -261,6 +291,10 @@ void Printer::print_body() {
     body_list_ = failed() ? "" : parameters(false);
     if (!failed()) region(k_.body);
     body_tensors_ = failed() ? "" : global_tensors() + shared_tensors();  // last: which are needed is known then
+    if (uses_warp_)
+        body_tensors_ +=
+            fmt::format("  int const warp = {};\n",
+                        k_.arch == "sm_90a" ? "cutlass::canonical_warp_idx_sync()" : "__shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0)");
 }
 
 Expected<CuteKernel, EmitFailure> Printer::run() {

@@ -41,14 +41,14 @@ std::string Printer::launcher() {
     auto add = [&](const std::string& l) { text += "  " + l + "\n"; };
     std::vector<std::string> arguments;
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) arguments.push_back(fmt::format("tma{}", i));
-    for (const std::string& t : tensor_names_) arguments.push_back(companion(t, "ptr"));
-    for (const std::string& s : size_names_) arguments.push_back(s);
-    for (const std::string& s : scalar_names_) arguments.push_back(s);
+    for (const std::string& t : names_.tensors) arguments.push_back(companion(t, "ptr"));
+    for (const std::string& s : names_.sizes) arguments.push_back(s);
+    for (const std::string& s : names_.scalars) arguments.push_back(s);
     text += "// Pointers to device memory, aligned to 16 bytes. What the kernel assumes of its sizes is checked.\n";
     text += fmt::format("extern \"C\" cudaError_t {}({}) {{\n", launcher_, parameters(true));
     for (const ir::Assumption& a : k_.assumptions) add(fmt::format("if (!({})) return cudaErrorInvalidValue;", expr(a.condition)));
     for (std::size_t i = 0; i < k_.scalars.size(); ++i) {
-        if (k_.scalars[i].positive) add(fmt::format("if (!({} > 0)) return cudaErrorInvalidValue;", scalar_names_[i]));
+        if (k_.scalars[i].positive) add(fmt::format("if (!({} > 0)) return cudaErrorInvalidValue;", names_.scalars[i]));
     }
     std::vector<std::string> grid;
     for (const ir::Expr& g : k_.grid) grid.push_back(expr(g));
@@ -67,7 +67,7 @@ std::string Printer::launcher() {
         std::string elements = "size_t(1)";
         for (const ir::Expr& d : t.dims) elements += " * " + expr(d);
         add(fmt::format("cudaError_t const zeroed{} = cudaMemsetAsync({}, 0, {} * {}, stream);   // the kernel adds to it", i,
-                        companion(tensor_names_[i], "ptr"), elements, target::bytes(t.dtype)));
+                        companion(names_.tensors[i], "ptr"), elements, target::bytes(t.dtype)));
         add(fmt::format("if (zeroed{0} != cudaSuccess) return zeroed{0};", i));
     }
     std::string blocks = "grid_x";
@@ -84,7 +84,7 @@ std::string Printer::launcher() {
     }
     if (!k_.tensor_maps.empty()) text += global_tensors();
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i)
-        add(fmt::format("auto tma{} = {};", i, map_tensor(i, tensor_names_[static_cast<std::size_t>(k_.tensor_maps[i].tensor)])));
+        add(fmt::format("auto tma{} = {};", i, map_tensor(i, names_.tensors[static_cast<std::size_t>(k_.tensor_maps[i].tensor)])));
     std::string entry = entry_;
     if (!k_.tensor_maps.empty()) {
         std::vector<std::string> types;

@@ -53,7 +53,7 @@ std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
     if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
     Tile tile;
-    tile.tensor = tile_text(tensor_names_[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
+    tile.tensor = tile_text(names_.tensors[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
     std::vector<std::string> firsts, bounds, tests;
     bool before = false;  // may it begin before the tensor?
     for (std::size_t i = 0; i < view.dims.size(); ++i) {
@@ -118,7 +118,7 @@ std::string Printer::gathered_values(int f) {
 
 // A buffer, or the same of another block: an expression, used once.
 std::string Printer::buffer_of(const ir::SharedView& view) {
-    const std::string& own = buffer_names_[static_cast<std::size_t>(view.buffer)];
+    const std::string& own = names_.buffers[static_cast<std::size_t>(view.buffer)];
     if (!view.cluster_rank) return own;
     use("of_block");
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
@@ -131,7 +131,7 @@ std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
     if (b.byte_offset % target::pattern_bytes(b.swizzle) != 0)
         return fail(fmt::format("`{}`, which begins inside a pattern of its swizzle", b.name)), std::nullopt;
-    return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
+    return tile_text(names_.buffers[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
 }
 
 // What ordinary loads and stores may name: also another block's tile.
@@ -165,7 +165,7 @@ std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const
     plain_buffers_.insert(view.buffer);
     std::vector<Expr> origin = view.origin;
     for (int stage : stages_of(view)) origin[static_cast<std::size_t>(stage)] = Expr(0);
-    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), origin, view.dims, view.extents);
+    return tile_text(companion(names_.buffers[static_cast<std::size_t>(view.buffer)], "plain"), origin, view.dims, view.extents);
 }
 
 // Fixed dimensions (stages, most of all) whose step is whole patterns of the swizzle: they are added to an address that is swizzled
@@ -217,6 +217,13 @@ std::string Printer::stores_once(const ir::Distribution& d) const {
     return text;
 }
 
+// A thread's part of a tile in global memory; where tests follow, with its address computed before them.
+std::string Printer::address_text(const ir::GlobalView& view, const Tile& tile, const std::string& part) {
+    if (tile.bound.empty()) return part;
+    use("anchored");
+    return fmt::format("tw::anchored({}, {})", names_.tensors[static_cast<std::size_t>(view.tensor)], part);
+}
+
 void Printer::load_global(const ir::LoadGlobal& op) {
     const ir::DType type = dtype(op.dst);
     const auto tile = global_tile(op.src);
@@ -225,7 +232,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         std::vector<std::string> at;
         for (const Expr& o : op.src.origin) at.push_back(expr(o));
         const std::string element =
-            fmt::format("{}({})", tensor_names_[static_cast<std::size_t>(op.src.tensor)], at.empty() ? "0" : join(at, ", "));
+            fmt::format("{}({})", names_.tensors[static_cast<std::size_t>(op.src.tensor)], at.empty() ? "0" : join(at, ", "));
         return line(fmt::format("{}(0) = {};", name(op.dst), element));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
@@ -233,7 +240,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
-    line(fmt::format("Tensor src = thread.partition_S({});", tile->tensor));
+    line(fmt::format("Tensor src = {};", address_text(op.src, *tile, fmt::format("thread.partition_S({})", tile->tensor))));
     line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
@@ -264,7 +271,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         std::vector<std::string> at;
         for (const Expr& o : op.dst.origin) at.push_back(expr(o));
         return line(fmt::format("{}{}({}) = {}(0);", once.empty() ? "" : "if (" + once + ") ",
-                                tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
+                                names_.tensors[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
     }
     const int bytes = op.by_quads ? 16 : op.vector_bytes;
     const int vector = std::max(1, bytes / target::bytes(type));
@@ -272,7 +279,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(bytes)), type, d)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
-    line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
+    line(fmt::format("Tensor dst = {};", address_text(op.dst, *tile, fmt::format("thread.partition_D({})", tile->tensor))));
     line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", op.by_quads ? gathered_values(op.src) : compact(op.src)));
     if (failed()) return;
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
@@ -303,7 +310,7 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
         std::vector<std::string> at;
         for (const Expr& o : op.dst.origin) at.push_back(expr(o));
         return line(fmt::format("{}atomicAdd(&{}({}), {}(0));", once.empty() ? "" : "if (" + once + ") ",
-                                tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
+                                names_.tensors[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
     }
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("Tensor dst = {}.compose({}{{}})({}, _);", tile->tensor, thread_value_layout(d), tid_));

@@ -12,6 +12,7 @@
 #include "codegen/cute/emit_cute.h"
 #include "codegen/cute/layout_text.h"
 #include "codegen/declarations.h"
+#include "codegen/names.h"
 #include "device/facts.h"
 #include "ir/ir.h"
 
@@ -27,7 +28,7 @@ struct MatrixUse {
 
 class Printer {
 public:
-    Printer(const ir::Kernel& kernel, std::string file, int number) : k_(kernel), file_(std::move(file)), number_(number) {}
+    Printer(const ir::Kernel& kernel, std::string file, int number);
     Expected<CuteKernel, EmitFailure> run();
     // The same without host code (candidate.cpp): the function, with its types before it and its launch in comments.
     // `parameters`: more lines of the launch.
@@ -51,7 +52,7 @@ private:
     void if_else(const ir::If& op);
     void role(const ir::Role& op);
     void elect(const ir::Elect& op);
-    void assign(const ir::Assign& op);
+    void assign(const ir::Assign& op, bool is_ring);
     void refuse_what_has_no_text();
     std::string parameters(bool host);
     std::string global_tensors();
@@ -64,7 +65,7 @@ private:
     // -- registers (registers.cpp)
     const ir::Distribution& dist(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dist; }
     ir::DType dtype(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dtype; }
-    const std::string& name(int f) const { return fragment_names_[static_cast<std::size_t>(f)]; }
+    const std::string& name(int f) const { return names_.fragments[static_cast<std::size_t>(f)]; }
     std::vector<int> order(int f) const;  // slot by value number
     // The fragment's values in the order of another distribution's, as a tensor: its text. Broadcasts have stride 0.
     std::string values_as(int f, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset);
@@ -88,6 +89,7 @@ private:
         std::string whole;   // the whole tile is inside
     };
     std::optional<Tile> global_tile(const ir::GlobalView& view);
+    std::string address_text(const ir::GlobalView& view, const Tile& tile, const std::string& part);
     bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
     std::string compact(int f);
     std::string gathered_values(int f);
@@ -132,13 +134,15 @@ private:
     std::string launch_lines(const std::string& parameters) const;
     std::string map_type(std::size_t map);
 
-    const ir::Kernel& k_;
+    const ir::Kernel k_;  // slots and phases of rings are counted beside their counters
     const device::Facts facts_{k_};
+    const Names names_{k_};
     std::string file_;
     int number_;
     std::string out_;
     int depth_ = 1;
     std::string tid_ = "int(threadIdx.x)";
+    std::string elected_ = "int(threadIdx.x) == 0";  // the condition of one thread of the role
     int group_threads_ = 0;
     std::optional<EmitFailure> problem_;
     ir::Loc loc_;
@@ -146,7 +150,7 @@ private:
     std::string entry_, launcher_;
     std::string body_list_, body_tensors_;  // parameters; definitions of tensors
     bool as_candidate_ = false;
-    std::vector<std::string> size_names_, tensor_names_, scalar_names_, var_names_, fragment_names_, buffer_names_, barrier_names_;
+    bool uses_warp_ = false;  // the number of the warp is asked for
     std::vector<bool> var_declared_;
     Declarations declarations_;
     std::map<int, MatrixUse> matrix_;              // by fragment

@@ -180,7 +180,7 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         }
         case ElementOp::coordinate: return leaf_.at(e.get());
         case ElementOp::number: return e->number < 0 ? "(" + number(e->number, e->dtype) + ")" : number(e->number, e->dtype);
-        case ElementOp::scalar: return scalar_names_[static_cast<std::size_t>(e->id)];
+        case ElementOp::scalar: return names_.scalars[static_cast<std::size_t>(e->id)];
         case ElementOp::index: return expr(e->index);
         case ElementOp::cast: {
             const DType from = e->args[0]->dtype;
