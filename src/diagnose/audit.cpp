@@ -52,7 +52,7 @@ emulate::TrialOptions options_of(const ir::Kernel& k, const Run& r, const std::f
     o.emulator.fault_limit = 1;
     o.memory_limit = std::int64_t{1} << 30;
     o.emulator.progress = [in_time](const emulate::Progress&) { return in_time(); };
-    put_data(k, r.sizes, r.data, r.seed, o);
+    if (emulate::too_large(k, r.sizes, o.memory_limit).empty()) put_data(k, r.sizes, r.data, r.seed, o);  // else the run is refused
     return o;
 }
 

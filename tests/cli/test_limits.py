@@ -113,3 +113,10 @@ def test_nothing_commands_the_terminal(tmp_path):
         assert b"\x1b" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
     comment, _ = run(tmp_path, HEAD + END + "# " + escape + "\n")
     assert comment.returncode == 1 and "control character 0x1b" in comment.stderr and "\x1b" not in comment.stderr
+
+
+def test_no_run_of_the_audit_makes_data_that_it_could_not_use(tmp_path):
+    """A kernel for one size of billions of elements is proved; there is no run of it on the emulator, and no memory taken for one."""
+    text = HEAD.replace('N = tw.sizes("N")', "N = 1 << 31").replace("tw.load(X[i : i + 128], fill=0.0)", "tw.load(X[i : i + 128])")
+    done, _ = run(tmp_path, text + END.replace("Y[i]", "Y[i : i + 128]"), "--limit-megabytes", 1024)
+    assert done.returncode == 0 and "audit: no run" in done.stdout, (done.returncode, done.stdout, done.stderr)
