@@ -8,7 +8,9 @@ namespace {
 
 int softplus(Builder& b, int x) {
     // max(x, 0) + log(1 + e^-|x|): no exponential of a large number.
-    return b.call("add", b.call("max", x, 0.0), b.call("log", b.call("add", 1.0, b.call("exp", b.call("neg", b.call("abs", x))))));
+    // Powers of two and binary logarithms are single instructions; the power is at most 1, so its rounding is small in the sum.
+    const int power = b.call("exp2", b.call("mul", b.call("neg", b.call("abs", x)), 1.4426950408889634));
+    return b.call("add", b.call("max", x, 0.0), b.call("mul", b.call("log2", b.call("add", 1.0, power)), 0.6931471805599453));
 }
 
 int clamp(Builder& b, int x, double low, double high) { return b.call("at_most", b.call("at_least", x, low), high); }
