@@ -436,7 +436,8 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--html", options->html, "also write the result as a page: verdicts, the run of a counterexample, its picture");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
     app.footer(
-        "Exit code: 0 everything proved, 1 wrong (a counterexample is shown) or rejected by the language, 2 bad usage or an unreadable file, 3 not proved or given up at a limit, 70 our bug "
+        "Exit code: 0 everything proved, 1 wrong (a counterexample is shown) or rejected by the language, 2 bad usage or an unreadable "
+        "file, 3 not proved or given up at a limit, 70 our bug "
         "(an audit refutes a proof).\n"
         "Example: tilewright check kernels/gemm_sm90.py -v");
     return [options] { return run(*options); };
