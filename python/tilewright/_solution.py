@@ -18,6 +18,7 @@ import ctypes as _ctypes
 import glob as _glob
 import json as _json
 import os as _os
+import struct as _struct
 from concurrent.futures import ThreadPoolExecutor as _ThreadPoolExecutor
 
 import torch as _torch
@@ -99,6 +100,14 @@ class _Launches:
             self.maps[key] = made
         return self.maps[key]
 
+    def launch(self, function, kernel, grid, stream, pointers):
+        if kernel["cluster"] == [1, 1, 1]:
+            return self.check(self.driver.cuLaunchKernel(function, *grid, kernel["threads"], 1, 1, kernel["shared_bytes"], stream, pointers, None))
+        # CUlaunchAttribute: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION and its value; then CUlaunchConfig.
+        attribute = _ctypes.create_string_buffer(_struct.pack("=i4x3I52x", 4, *kernel["cluster"]), 72)
+        config = _struct.pack("=7I4xQQI4x", *grid, kernel["threads"], 1, 1, kernel["shared_bytes"], stream.value or 0, _ctypes.addressof(attribute), 1)
+        self.check(self.driver.cuLaunchKernelEx(_ctypes.create_string_buffer(config, 56), function, pointers, None))
+
     def __call__(self, inputs):
         device, values = self.device, dict(self.parameters)
         given = iter(inputs)
@@ -130,7 +139,7 @@ class _Launches:
             if kernel["persistent"]:
                 grid[0] = min(grid[0], self.multiprocessors * kernel["blocks_per_sm"])
             pointers = (_ctypes.c_void_p * len(held))(*[_ctypes.addressof(h) for h in held])
-            self.check(self.driver.cuLaunchKernel(self.functions[launch["kernel"]], *grid, kernel["threads"], 1, 1, kernel["shared_bytes"], stream, pointers, None))
+            self.launch(self.functions[launch["kernel"]], kernel, grid, stream, pointers)
             for name in launch["last"]:
                 del values[name]
         out = [values[name] for name in _PLAN["outputs"]]
@@ -190,8 +199,9 @@ def _launch(launch, kernel, number, last, buffers):
         for text, n in zip(tensor["dims"], argument["shape"]):
             if text in kernel["sizes"]:
                 sizes[text] = n
-    if kernel["scalars"] or kernel["cluster"] != [1, 1, 1] or kernel["dependent_launch"]:
-        raise TilewrightError(1, f"{kernel['name']}: scalars, clusters and dependent launches are not written into solutions")
+    blocks = kernel["cluster"][0] * kernel["cluster"][1] * kernel["cluster"][2]
+    if kernel["scalars"] or blocks > 8 or kernel["dependent_launch"] or (blocks > 1 and kernel["persistent"]):
+        raise TilewrightError(1, f"{kernel['name']}: scalars, clusters of more than eight blocks or in a persistent grid, and dependent launches are not written into solutions")
     for assumed in kernel["assumptions"]:
         if not _number(assumed["condition"], sizes):
             raise TilewrightError(1, f"{kernel['name']} assumes {assumed['text']}")
@@ -229,7 +239,7 @@ def solution(task, kernels, plan, report):
     embedded = {
         "inputs": [dict(i, torch=_TORCH[i["dtype"]]) for i in plan["inputs"]], "parameters": plan["parameters"], "outputs": [o["buffer"] for o in plan["outputs"]],
         "buffers": {name: dict(b, torch=_TORCH[b["dtype"]]) for name, b in plan["buffers"].items()}, "launches": launches,
-        "kernels": [{k: emitted[n][k] for k in ("entry", "arch", "threads", "shared_bytes", "persistent", "blocks_per_sm", "source")} for n in names]}
+        "kernels": [{k: emitted[n][k] for k in ("entry", "arch", "threads", "cluster", "shared_bytes", "persistent", "blocks_per_sm", "source")} for n in names]}
     verdict = json.loads(report)
     head = f"\n\n_PROVED = {verdict['proved']!r}, {kernels!r}\n_PLAN_TEXT = {json.dumps(embedded)!r}\n"
     import inspect

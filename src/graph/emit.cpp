@@ -23,7 +23,8 @@ int compared(const Primitives& p, const Group& g) {
 
 }  // namespace
 
-Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name) {
+Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name,
+                                              const std::vector<Group>* all) {
     if (const int hangs = compared(primitives, group); hangs >= 0)
         return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(hangs)].from,
                                            "a choice that hangs on a rounded product", "this is a limit of the generator", group.anchor}};
@@ -32,6 +33,7 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     if (group.anchor >= 0)
         if (auto direct = write_direct(primitives, group, name)) return std::vector<KernelText>{std::move(*direct)};
     Writer w(primitives, group, name);
+    w.groups = all;
     bool zeroed = false;
     const Kind kind = group.anchor < 0 ? Kind::pointwise : primitives.list[static_cast<std::size_t>(group.anchor)].kind;
     switch (kind) {

@@ -32,6 +32,8 @@ struct KernelText {
 };
 
 // Most groups are one kernel; a strided transposed convolution is one for each remainder of its positions.
-Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name);
+// `all`: the graph's groups.
+Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name,
+                                              const std::vector<Group>* all = nullptr);
 
 }  // namespace tw::graph

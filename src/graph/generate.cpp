@@ -118,7 +118,7 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
         for (std::size_t i = 0; i < groups->size() && !again; ++i) {
             const Group& g = (*groups)[i];
             const std::string& from = primitives->list[static_cast<std::size_t>(g.root)].from;
-            auto written = write_kernels(*primitives, g, identifier(fmt::format("k{}_{}", i, from)));
+            auto written = write_kernels(*primitives, g, identifier(fmt::format("k{}_{}", i, from)), &*groups);
             if (!written) {
                 const int store = written.error().store;
                 if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{written.error()};

@@ -526,7 +526,8 @@ Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>
                 break;
             }
             Group g = grower.take();
-            if (is_narrow(g) && !only_scales(primitives, g)) {
+            if (is_narrow(g) && !only_scales(primitives, g) &&
+                !(g.anchor < 0 && (has_staged_rows(primitives, g) || has_spread_moments(primitives, g)))) {
                 for (const int m : g.members)
                     if (primitives.list[static_cast<std::size_t>(m)].kind == Kind::reduce && m != root) stored.insert(m);
                 if (stored.size() != before) break;

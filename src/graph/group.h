@@ -58,6 +58,11 @@ struct Group {
 // In the order in which they are to be launched. `stored`: primitives that must be roots.
 Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>& stored = {});
 
+// Templates that need no reduction stored, though lines are few and long: rows that stay on the chip (tiles.cpp), means and squares that
+// many blocks add up (moments.cpp).
+bool has_staged_rows(const Primitives& primitives, Group group);
+bool has_spread_moments(const Primitives& primitives, Group group);
+
 // What is done to each element of a product or convolution by its own kernel, where something else than that follows: the last of these
 // operations is what is stored, not the product.
 std::set<int> epilogues(const Primitives& primitives);

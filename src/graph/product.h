@@ -34,7 +34,7 @@ Argument argument_of(const Scratch& s, bool output);
 struct Helper {
     std::string name, computes, body;
     std::vector<Argument> arguments;
-    int threads = 256;
+    int threads = 256, blocks_per_sm = 0;
 };
 KernelText helper_text(const Helper& h, const std::string& family, const std::vector<std::string>& nodes);
 

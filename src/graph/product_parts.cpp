@@ -74,8 +74,9 @@ KernelText helper_text(const Helper& h, const std::string& family, const std::ve
     k.family = family;
     k.arguments = h.arguments;
     k.nodes = nodes;
-    k.text = fmt::format("@tw.kernel(target=\"sm_90a\", threads={}, computes=\"\"\"\n{}\"\"\")\ndef {}({}):\n{}", h.threads, h.computes,
-                         h.name, parameter_list(h.arguments), h.body);
+    const std::string resident = h.blocks_per_sm > 0 ? fmt::format(", blocks_per_sm={}", h.blocks_per_sm) : "";
+    k.text = fmt::format("@tw.kernel(target=\"sm_90a\", threads={}{}, computes=\"\"\"\n{}\"\"\")\ndef {}({}):\n{}", h.threads, resident,
+                         h.computes, h.name, parameter_list(h.arguments), h.body);
     return k;
 }
 

@@ -12,9 +12,10 @@ namespace tw::graph {
 
 namespace {
 
-constexpr std::int64_t kDepth = 32;     // of a step, in elements
-constexpr std::int64_t kColumns = 128;  // of a tile
-constexpr std::int64_t kStaged = 32;    // columns of a tile that are stored at a time
+constexpr std::int64_t kDepth = 32;                             // of a step, in elements
+constexpr std::int64_t kColumns = 128;                          // of a tile
+constexpr std::int64_t kStaged = 32;                            // columns of a tile that are stored at a time
+constexpr std::int64_t kHeldRows = 16384, kHeldColumns = 2048;  // elements of a row, of a column, that a block holds in registers
 
 // An operand and its parts.
 struct SplitOperand {
@@ -120,70 +121,222 @@ private:
         w_.before.push_back(helper_text(h, "split", nodes_));
     }
 
+    // Rows that fit the registers of a block, and columns that do, are read once: scale and both parts come from one launch. Longer rows
+    // are read again by the same block, longer columns by a launch of its own.
     void split(SplitOperand& o) {
         o.high = scratch(o, "high", "f16", true);
         o.low = scratch(o, "low", "f16", true);
-        o.up = scratch(o, "up", "f32", false);
         o.down = scratch(o, "down", "f32", false);
-        // A row that fits the registers of a block is scaled where its largest element is found.
-        if (!o.turned && o.depth <= 8192 && o.depth == power_of_two(o.depth)) {
-            scaled(o);
-        } else {
-            scales(o);
-            part(o, true);
-        }
-        part(o, false);
+        if (probabilities(o)) return;
+        if (o.turned ? o.depth <= kHeldColumns : o.depth <= kHeldRows) return held(o);
+        if (!o.turned) return twice(o);
+        o.up = scratch(o, "up", "f32", false);
+        scales(o);
+        parts(o);
     }
 
-    // The power of two that takes a row's largest element to between 2^14 and 2^15, and what undoes it.
-    void scales(const SplitOperand& o) {
+    // e^(x - max) over its sum, of rows: at most 1, and at least 1/n somewhere in a row of n.
+    bool is_softmax(const Group& g) const {
+        const auto under = [&](int id) {
+            while (w_.prim(id).kind == Kind::reshape && g.has(id)) id = w_.prim(id).in[0];
+            return id;
+        };
+        const int root = under(g.root);
+        const Primitive& over = w_.prim(root);
+        if (!g.has(root) || over.kind != Kind::pointwise || over.fn != "div" || over.dtype != "f32") return false;
+        const int power = under(over.in[0]), sum = under(over.in[1]);
+        if (w_.prim(power).fn != "exp" || w_.prim(sum).kind != Kind::reduce || w_.prim(sum).fn != "sum") return false;
+        if (under(w_.prim(sum).in[0]) != power) return false;
+        const int below = under(w_.prim(power).in[0]);
+        if (w_.prim(below).fn != "sub") return false;
+        const int top = under(w_.prim(below).in[1]);
+        return w_.prim(top).kind == Kind::reduce && w_.prim(top).fn == "max" && under(w_.prim(top).in[0]) == under(w_.prim(below).in[0]);
+    }
+
+    // Nobody but this product reads it.
+    bool read_here_alone(int id) const {
+        if (std::find(w_.p.outputs.begin(), w_.p.outputs.end(), id) != w_.p.outputs.end()) return false;
+        for (std::size_t i = 0; i < w_.p.list.size(); ++i) {
+            const Primitive& v = w_.p.list[i];
+            if (std::find(v.in.begin(), v.in.end(), id) == v.in.end() || static_cast<int>(i) == g_.anchor) continue;
+            if (v.kind != Kind::reshape || !read_here_alone(static_cast<int>(i))) return false;
+        }
+        return true;
+    }
+
+    // An operand that is a softmax of rows that a block holds: the parts are made where it is computed, and the numbers themselves are
+    // stored nowhere. The scale is 2^14: where n <= 8192, a row's largest element is then between 2 and 2^14.
+    bool probabilities(const SplitOperand& o) {
+        if (w_.groups == nullptr || o.turned || o.depth % 8 != 0 || o.depth > 8192 || !read_here_alone(o.view->base)) return false;
+        const std::size_t row = o.letter == "a" ? 1 : 2;
+        if (o.view->dims[row].stride != o.depth || (o.batch > 1 && o.view->dims[0].stride != o.rows * o.depth)) return false;
+        const auto found = std::find_if(w_.groups->begin(), w_.groups->end(), [&](const Group& g) { return g.root == o.view->base; });
+        if (found == w_.groups->end() || found->anchor >= 0 || !is_softmax(*found)) return false;
+        Group g = *found;
         Helper h;
-        const std::string z = o.batch > 1 ? "z, " : "", element = o.turned ? "X[" + z + "k, r]" : "X[" + z + "r, k]";
-        const std::string top = fmt::format("floor(log2(maximum(max(k in 0:{}, abs({})), 1.0e-30)))", o.depth, element);
-        h.computes = fmt::format("    A_up[{0}r] = exp2(14 - {1})\n    A_down[{0}r] = exp2({1} - 14)", z, top);
-        h.arguments = {source(o), argument_of(o.up, true), argument_of(o.down, true)};
-        h.arguments[1].name = "A_up";
-        h.arguments[2].name = "A_down";
-        const std::int64_t wide = o.turned ? 32 : std::clamp<std::int64_t>(power_of_two(o.depth), 32, 2048);
-        // Two steps at least: the loop is then recognised as one maximum, whether or not the last step is cut off.
-        const std::int64_t deep =
-            o.turned ? std::clamp<std::int64_t>(power_of_two(o.depth) / 2, 16, 128) : std::max<std::int64_t>(1, 2048 / wide);
-        h.threads = o.turned ? 512 : 256;
-        const std::int64_t rows = o.turned ? wide : deep, step = o.turned ? deep : wide;
-        grid(h, o, {{"r", (o.rows + rows - 1) / rows}});
-        h.body += fmt::format("    top = tw.zeros(f32, ({}, {}))\n", deep, wide);
-        h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + step - 1) / step);
-        const std::string row = fmt::format("r * {0} : r * {0} + {0}", rows), k = fmt::format("c * {0} : c * {0} + {0}", step);
+        Writer text(w_.p, g, "");
+        const auto store = [&](const Value& v) {
+            text.line(fmt::format("scaled = {} * 16384.0", v.text));
+            text.line("high = scaled.to(f16)");
+            text.line(fmt::format("tw.store(A_high[{}], high)", text.subscript(g.output)));
+            text.line(fmt::format("tw.store(A_low[{}], (scaled - high.to(f32)).to(f16))", text.subscript(g.output)));
+            Read rows = g.output;
+            rows.places.pop_back();
+            const std::string shape = text.tile.size() == 2 ? fmt::format("({},)", text.tile[0].extent) : "()";
+            text.line(fmt::format("tw.store(A_down[{}], tw.full(f32, {}, 6.103515625e-05))", text.subscript(rows), shape));
+        };
+        if (!write_held_rows(text, store) || !row_major(g.output) || g.output.offset != 0 || g.output.places.size() < 2) return false;
+        std::string index;
+        Argument high = argument_of(o.high, true), low = argument_of(o.low, true), down = argument_of(o.down, true);
+        high.dims.clear();
+        high.strides.clear();
+        down.dims.clear();
+        down.strides.clear();
+        for (const Place& p : g.output.places) {
+            high.dims.push_back(p.extent);
+            high.strides.push_back(p.stride);
+            if (p.atom == g.order.back()) continue;
+            down.dims.push_back(p.extent);
+            down.strides.push_back(p.stride / o.depth);
+            index += (index.empty() ? "" : ", ") + text.index_of(p.atom);
+        }
+        low.dims = high.dims;
+        low.strides = high.strides;
+        const std::string scaled = fmt::format("{} * 16384.0", text.equation_of(g.root)),
+                          all = index + ", " + text.index_of(g.order.back());
+        h.computes =
+            fmt::format("{0}    A_down[{1}] = 6.103515625e-05\n    A_high[{2}] = f16({3})\n    A_low[{2}] = f16({3} - f32(f16({3})))",
+                        text.lets(), index, all, scaled);
+        h.arguments = text.arguments();
+        for (Argument* a : {&down, &high, &low}) {
+            a->name = "A_" + a->name.substr(2);
+            h.arguments.push_back(*a);
+        }
+        h.body = text.body();
+        h.threads = text.threads;
+        add(o, "parts", h);
+        return true;
+    }
+
+    // The tile of a kernel that scales: rows and elements of them that a block has at a time.
+    struct RowTile {
+        std::int64_t rows = 1, deep = 1;
+        int threads = 256;
+    };
+
+    static std::int64_t up_to(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
+
+    RowTile held_shape(const SplitOperand& o) const {
+        if (o.turned) {  // 32 elements a thread, eight of them side by side
+            const std::int64_t columns = o.depth <= 512 ? 32 : 16, deep = up_to(std::max<std::int64_t>(o.depth, 128), 4096 / columns);
+            return {columns, deep, static_cast<int>(deep * columns / 32)};
+        }
+        if (o.depth > 2048) {
+            const std::int64_t threads = up_to((o.depth + 15) / 16, 128);
+            return {1, 16 * threads, static_cast<int>(threads)};
+        }
+        const std::int64_t deep = std::max<std::int64_t>(32, power_of_two(o.depth));
+        return {4096 / deep, deep, 256};
+    }
+
+    // `computes` of a kernel that finds the scale and takes the numbers apart.
+    std::string scaled_parts(const SplitOperand& o) const {
+        const std::string z = o.batch > 1 ? "z, " : "", element = o.turned ? "X[" + z + "k, r]" : "X[" + z + "r, k]",
+                          place = o.turned ? z + "k, r" : z + "r, k";
+        const std::string scaled = fmt::format("{} * exp2(14 - top[{}r])", element, z);
+        return fmt::format(
+            "    let top[{0}r in 0:{1}] = floor(log2(maximum(max(k in 0:{2}, abs({3})), 1.0e-30)))\n"
+            "    A_down[{4}r] = exp2(top[{4}r] - 14)\n    A_high[{5}] = f16({6})\n    A_low[{5}] = f16({6} - f32(f16({6})))",
+            o.batch > 1 ? fmt::format("z in 0:{}, ", o.batch) : "", o.rows, o.depth, element, z, place, scaled);
+    }
+
+    // The operand, and what is written.
+    std::vector<Argument> split_arguments(const SplitOperand& o, const std::vector<std::pair<Scratch, const char*>>& outputs) const {
+        std::vector<Argument> list = {source(o)};
+        for (const auto& [s, name] : outputs) {
+            list.push_back(argument_of(s, true));
+            list.back().name = name;
+        }
+        return list;
+    }
+
+    void held(const SplitOperand& o) {
+        Helper h;
+        const std::string z = o.batch > 1 ? "z, " : "";
+        h.computes = scaled_parts(o);
+        h.arguments = split_arguments(o, {{o.down, "A_down"}, {o.high, "A_high"}, {o.low, "A_low"}});
+        const RowTile t = held_shape(o);
+        h.threads = t.threads;
+        if (o.turned) h.blocks_per_sm = std::max(1, 1024 / t.threads);  // 64 registers a thread: one block loads while another stores
+        grid(h, o, {{"r", (o.rows + t.rows - 1) / t.rows}});
+        const std::string row = fmt::format("r * {0} : r * {0} + {0}", t.rows), k = fmt::format("0:{}", t.deep);
+        const std::string place = z + (o.turned ? k + ", " + row : row + ", " + k);
+        h.body += fmt::format("    x = tw.load(X[{}], fill=0.0{})\n", place, lanes(o));
+        std::string sizes = "tw.abs(x)";
+        if (t.deep != o.depth)
+            sizes = fmt::format("tw.where((tw.arange({}) < {}){}, {}, float(\"-inf\"))", t.deep, o.depth,
+                                o.turned ? "[:, None]" : "[None, :]", sizes);
+        h.body += fmt::format("    exponent = tw.floor(tw.log2(tw.maximum(tw.max({}, axis={}), 1.0e-30)))\n", sizes, o.turned ? 0 : 1);
+        h.body += fmt::format("    tw.store(A_down[{}{}], tw.exp2(exponent - 14.0))\n", z, row);
+        h.body += fmt::format("    scaled = x * tw.exp2(14.0 - exponent){}\n", o.turned ? "[None, :]" : "[:, None]");
+        store_parts(h, place, "    ");
+        add(o, "parts", h);
+    }
+
+    // Rows whose elements do not lie in whole vectors: two neighbours a lane, so that a warp's access is one piece of memory.
+    static const char* lanes(const SplitOperand& o) { return o.last() % 4 != 0 ? ", layout=tw.blocked(vector=2)" : ""; }
+
+    static void store_parts(Helper& h, const std::string& place, const std::string& indent) {
+        h.body += fmt::format("{0}high = scaled.to(f16)\n{0}tw.store(A_high[{1}], high)\n", indent, place);
+        h.body += fmt::format("{}tw.store(A_low[{}], (scaled - high.to(f32)).to(f16))\n", indent, place);
+    }
+
+    // A loop that finds the largest magnitude of each row, and the exponent of the scale. Two steps at least: the loop is then recognised
+    // as one maximum, whether or not the last step is cut off.
+    void exponent(Helper& h, const SplitOperand& o, const RowTile& t) const {
+        const std::string z = o.batch > 1 ? "z, " : "";
+        const std::string row = fmt::format("r * {0} : r * {0} + {0}", t.rows), k = fmt::format("c * {0} : c * {0} + {0}", t.deep);
+        h.body += o.turned ? fmt::format("    top = tw.zeros(f32, ({}, {}))\n", t.deep, t.rows)
+                           : fmt::format("    top = tw.zeros(f32, ({}, {}))\n", t.rows, t.deep);
+        h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + t.deep - 1) / t.deep);
         h.body += fmt::format("        top = tw.maximum(top, tw.abs(tw.load(X[{}{}, {}], fill=0.0)))\n", z, o.turned ? k : row,
                               o.turned ? row : k);
         h.body += fmt::format("    exponent = tw.floor(tw.log2(tw.maximum(tw.max(top, axis={}), 1.0e-30)))\n", o.turned ? 0 : 1);
-        h.body += fmt::format("    tw.store(A_up[{}{}], tw.exp2(14.0 - exponent))\n    tw.store(A_down[{}{}], tw.exp2(exponent - 14.0))\n",
-                              z, row, z, row);
-        add(o, "scales", h);
     }
 
-    void scaled(const SplitOperand& o) {
+    // A row that no block holds, a block for each: what it reads the second time is in L2 where few rows are under way.
+    void twice(const SplitOperand& o) {
         Helper h;
         const std::string z = o.batch > 1 ? "z, " : "";
-        h.computes = fmt::format(
-            "    let top[{2}r in 0:{3}] = floor(log2(maximum(max(k in 0:{0}, abs(X[{1}r, k])), 1.0e-30)))\n"
-            "    A_up[{1}r] = exp2(14 - top[{1}r])\n    A_down[{1}r] = exp2(top[{1}r] - 14)\n"
-            "    A_high[{1}r, k] = f16(X[{1}r, k] * exp2(14 - top[{1}r]))",
-            o.depth, z, o.batch > 1 ? fmt::format("z in 0:{}, ", o.batch) : "", o.rows);
-        h.arguments = {source(o), argument_of(o.up, true), argument_of(o.down, true), argument_of(o.high, true)};
-        h.arguments[1].name = "A_up";
-        h.arguments[2].name = "A_down";
-        h.arguments[3].name = "A_high";
-        const std::int64_t rows = std::max<std::int64_t>(1, 4096 / o.depth);
-        h.threads = o.depth > 4096 ? 512 : 256;
-        grid(h, o, {{"r", (o.rows + rows - 1) / rows}});
-        const std::string row = fmt::format("r * {0} : r * {0} + {0}", rows);
-        h.body += fmt::format("    x = tw.load(X[{}{}, 0:{}], fill=0.0)\n", z, row, o.depth);
-        h.body +=
-            "    exponent = tw.floor(tw.log2(tw.maximum(tw.max(tw.abs(x), axis=1), 1.0e-30)))\n    scale = tw.exp2(14.0 - exponent)\n";
-        h.body += fmt::format("    tw.store(A_up[{0}{1}], scale)\n    tw.store(A_down[{0}{1}], tw.exp2(exponent - 14.0))\n", z, row);
-        h.body += fmt::format("    tw.store(A_high[{}{}, 0:{}], (x * scale[:, None]).to(f16))\n", z, row, o.depth);
-        add(o, "high", h);
+        h.computes = scaled_parts(o);
+        h.arguments = split_arguments(o, {{o.down, "A_down"}, {o.high, "A_high"}, {o.low, "A_low"}});
+        const RowTile t = {1, 8192, 1024};
+        h.threads = t.threads;
+        grid(h, o, {{"r", o.rows}});
+        exponent(h, o, t);
+        h.body += fmt::format("    tw.store(A_down[{}r : r + 1], tw.exp2(exponent - 14.0))\n    scale = tw.exp2(14.0 - exponent)\n", z);
+        h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + t.deep - 1) / t.deep);
+        const std::string place = fmt::format("{0}r : r + 1, c * {1} : c * {1} + {1}", z, t.deep);
+        h.body += fmt::format("        scaled = tw.load(X[{}], fill=0.0{}) * scale[:, None]\n", place, lanes(o));
+        store_parts(h, place, "        ");
+        add(o, "parts", h);
+    }
+
+    // The power of two that takes a column's largest element to between 2^14 and 2^15, and what undoes it.
+    void scales(const SplitOperand& o) {
+        Helper h;
+        const std::string z = o.batch > 1 ? "z, " : "";
+        const std::string top = fmt::format("floor(log2(maximum(max(k in 0:{}, abs(X[{}k, r])), 1.0e-30)))", o.depth, z);
+        h.computes = fmt::format("    A_up[{0}r] = exp2(14 - {1})\n    A_down[{0}r] = exp2({1} - 14)", z, top);
+        h.arguments = split_arguments(o, {{o.up, "A_up"}, {o.down, "A_down"}});
+        const RowTile t = {32, 128, 512};
+        h.threads = t.threads;
+        grid(h, o, {{"r", (o.rows + t.rows - 1) / t.rows}});
+        exponent(h, o, t);
+        const std::string row = fmt::format("r * {0} : r * {0} + {0}", t.rows);
+        h.body += fmt::format(
+            "    tw.store(A_up[{0}{1}], tw.exp2(14.0 - exponent))\n    tw.store(A_down[{0}{1}], tw.exp2(exponent - 14.0))\n", z, row);
+        add(o, "scales", h);
     }
 
     void grid(Helper& h, const SplitOperand& o, std::vector<GridAxis> axes) const {
@@ -193,31 +346,23 @@ private:
         h.body += text.body();
     }
 
-    // The f16 nearest to a scaled number, or to what the first one leaves of it. The second reads the first back: what is stated of it then
-    // holds for any first part.
-    void part(const SplitOperand& o, bool high) {
+    // Of columns: the f16 nearest to a scaled number, and the f16 nearest to what that leaves of it.
+    void parts(const SplitOperand& o) {
         Helper h;
-        const std::string z = o.batch > 1 ? "z, " : "", scale = o.turned ? "A_up[" + z + "q]" : "A_up[" + z + "p]";
-        h.arguments = {source(o), argument_of(o.up, false)};
+        const std::string z = o.batch > 1 ? "z, " : "", scaled = fmt::format("X[{0}p, q] * A_up[{0}q]", z);
+        h.arguments = {source(o), argument_of(o.up, false), argument_of(o.high, true), argument_of(o.low, true)};
         h.arguments[1].name = "A_up";
-        if (!high) {
-            h.arguments.push_back(argument_of(o.high, false));
-            h.arguments.back().name = "A_high";
-        }
-        h.arguments.push_back(argument_of(high ? o.high : o.low, true));
-        const std::string out = high ? "A_high" : "A_low";
-        h.arguments.back().name = out;
-        h.computes = high ? fmt::format("    A_high[{0}p, q] = f16(X[{0}p, q] * {1})", z, scale)
-                          : fmt::format("    A_low[{0}p, q] = f16(X[{0}p, q] * {1} - f32(A_high[{0}p, q]))", z, scale);
+        h.arguments[2].name = "A_high";
+        h.arguments[3].name = "A_low";
+        h.computes = fmt::format("    A_high[{0}p, q] = f16({1})\n    A_low[{0}p, q] = f16({1} - f32(f16({1})))", z, scaled);
         const std::int64_t wide = std::clamp<std::int64_t>(power_of_two(o.last()), 32, 2048), rows = std::max<std::int64_t>(1, 2048 / wide);
         grid(h, o, {{"p", (o.first() + rows - 1) / rows}, {"q", (o.last() + wide - 1) / wide}});
         const std::string row = fmt::format("p * {0} : p * {0} + {0}", rows), column = fmt::format("q * {0} : q * {0} + {0}", wide);
         const std::string place = fmt::format("{}{}, {}", z, row, column);
-        h.body += fmt::format("    s = tw.load(A_up[{}{}], fill=0.0)\n", z, o.turned ? column : row);
-        h.body += fmt::format("    x = tw.load(X[{}], fill=0.0) * s{}\n", place, o.turned ? "[None, :]" : "[:, None]");
-        h.body += high ? fmt::format("    tw.store(A_high[{}], x.to(f16))\n", place)
-                       : fmt::format("    tw.store(A_low[{0}], (x - tw.load(A_high[{0}], fill=0.0).to(f32)).to(f16))\n", place);
-        add(o, high ? "high" : "low", h);
+        h.body +=
+            fmt::format("    scaled = tw.load(X[{}], fill=0.0{}) * tw.load(A_up[{}{}], fill=0.0)[None, :]\n", place, lanes(o), z, column);
+        store_parts(h, place, "    ");
+        add(o, "parts", h);
     }
 
     // The main kernel.

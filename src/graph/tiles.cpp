@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/pairs.h"
 #include "graph/writer.h"
@@ -31,10 +32,16 @@ std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
 }
 
 constexpr std::int64_t kRows = 4;
+constexpr std::int64_t kHeldRow = 8192;  // elements of a row in registers
 
 class Tiles {
 public:
     explicit Tiles(Writer& w) : w_(w), g_(w.g), pairs_(w) {}
+
+    std::function<void(const Value&)> store;  // in place of storing the root
+
+    // One row or several in registers, each a line of the root.
+    bool holds_rows() const { return !g_.reduced.empty() && g_.reduced.contains(g_.order.back()) && in_registers() && stores_everywhere(); }
 
     void write() {
         find_levels();
@@ -44,11 +51,18 @@ public:
         for (int level = 1; level <= deepest_; ++level) pass(level);
         const bool of_all = stores_everywhere();
         if (of_all) begin_loops();
-        w_.store(w_.value(g_.root), split_);
+        if (store) store(w_.value(g_.root));
+        else w_.store(w_.value(g_.root), split_);
         if (of_all) end_loops();
     }
 
     bool split() const { return split_; }
+
+    // Its rows stay on the chip. That is best for few rows, too: one launch, and a block has no more than 224 KB of them to read.
+    bool stages() {
+        find_levels();
+        return staged_operand() >= 0;
+    }
 
 private:
     void find_levels() {
@@ -73,7 +87,7 @@ private:
     // The folded line is one dimension that a block holds: no pass over it reads it again.
     bool in_registers() const {
         if (g_.order.empty() || g_.reduced.size() != 1) return false;
-        return g_.reduced.contains(g_.order.back()) ? g_.size.at(g_.order.back()) <= 8192 : columns_held();
+        return g_.reduced.contains(g_.order.back()) ? g_.size.at(g_.order.back()) <= kHeldRow : columns_held();
     }
 
     // Short columns of much data, that are needed again after they are folded.
@@ -112,6 +126,7 @@ private:
             w_.grid(grid);
             return;
         }
+        if (stage()) return;
         const int inner = g_.order[n - 1];
         const std::int64_t extent = g_.size.at(inner);
         const bool folded = g_.reduced.contains(inner);
@@ -184,6 +199,109 @@ private:
             w_.blocks_per_sm = 1;
         }
         place_axes(inner, wide, rows, grid);
+    }
+
+    // The one large operand whose rows are folded, where rows fit the shared memory of a block or a cluster of blocks and are needed again
+    // after a fold; -1: none. Other operands of the folded atom have no more than a row.
+    int staged_operand() const {
+        const std::size_t n = g_.order.size();
+        if (reductions_.empty() || n < 1 || n > 3 || g_.reduced.size() != 1 || !g_.reduced.contains(g_.order.back())) return -1;
+        if (picks() || wide_within() || (deepest_ == 1 && !stores_everywhere())) return -1;
+        const int inner = g_.order.back();
+        const std::int64_t extent = g_.size.at(inner);
+        if (extent <= kHeldRow || extent > kClusterRow) return -1;
+        for (const int a : g_.order)
+            if (a != inner && g_.size.at(a) > 65535) return -1;
+        int operand = -1;
+        for (const auto& [id, read] : g_.reads) {
+            const auto has = [&](int atom) {
+                return std::any_of(read.places.begin(), read.places.end(), [&](const Place& p) { return p.atom == atom; });
+            };
+            if (!has(inner)) continue;
+            if (n > 1 && std::none_of(g_.order.begin(), g_.order.end(), [&](int a) { return a != inner && has(a); })) continue;
+            const Place& last = read.places.back();
+            if (operand >= 0 || w_.prim(id).dtype != "f32" || last.atom != inner || last.stride != 1 || last.start != 0 ||
+                last.extent != extent)
+                return -1;
+            operand = id;
+        }
+        return operand;
+    }
+
+    // Rows that stay in shared memory: copied once, folded as they arrive, folded again or written from there. The forms and their sizes
+    // are those of kernels/softmax_sm90.py, measured (docs/performance/memory.md): 64 KB a block as far as eight blocks go, so that three
+    // share a multiprocessor, then two blocks, then one.
+    bool stage() {
+        const int operand = staged_operand();
+        if (operand < 0) return false;
+        const int inner = g_.order.back();
+        const std::int64_t extent = g_.size.at(inner), kilobytes = (extent * 4 + 1023) / 1024;
+        const auto parts = [](std::int64_t all, std::int64_t each) { return static_cast<int>((all + each - 1) / each); };
+        blocks_ = kilobytes <= 512 ? parts(kilobytes, 64) : kilobytes <= 784 ? 7 : kilobytes <= 1024 ? 8 : 7;
+        w_.cluster = blocks_;
+        w_.blocks_per_sm = kilobytes <= 512 ? 3 : kilobytes <= 784 ? 2 : 1;
+        w_.threads = kilobytes <= 512 ? 256 : 512;
+        const std::int64_t wide = 4 * w_.threads;
+        chunks_ = (extent + blocks_ * wide - 1) / (blocks_ * wide);
+        const Read& read = g_.reads.at(operand);
+        bool vectors = read.offset % 4 == 0;
+        for (const Place& place : read.places) vectors = vectors && (place.atom == inner || place.stride % 4 == 0);
+        std::string axes = "rank", counts = std::to_string(blocks_);
+        std::vector<GridAxis> grid;
+        for (std::size_t i = g_.order.size() - 1; i-- > 0;) {
+            w_.at[g_.order[i]] = fmt::format("b{}", i);
+            grid.push_back({fmt::format("b{}", i), g_.size.at(g_.order[i])});
+            axes += ", " + grid.back().name;
+            counts += fmt::format(", {}", grid.back().count);
+        }
+        if (blocks_ > 1) w_.line(fmt::format("{} = tw.grid({})", axes, counts));
+        else w_.grid(grid);
+        w_.line(fmt::format("row = tw.shared(f32, ({}, {}))", chunks_, wide));
+        std::size_t states = reductions_.size();
+        for (const auto& [id, level] : reductions_) states += pairs_.of(id) != nullptr ? 1 : 0;
+        if (blocks_ > 1) w_.line(fmt::format("parts = tw.shared(f32, ({},))", states));
+        const std::string start = blocks_ > 1 ? fmt::format("(rank * {} + c * {})", chunks_ * wide, wide) : fmt::format("c * {}", wide);
+        w_.tile.push_back({inner, start, wide, extent != blocks_ * chunks_ * wide});
+        w_.open(fmt::format("for c in tw.range({}):", chunks_));
+        w_.line(fmt::format("tw.cp_async(row[c], {})", w_.place_of(read)));
+        w_.line("tw.cp_async_commit()");
+        w_.close();
+        w_.staged[operand] = fmt::format("tw.load(row[c], layout=tw.blocked(vector={}))", vectors ? 4 : 1);
+        return true;
+    }
+
+    // What each block of a cluster has of its part of a row becomes that of the row.
+    void unite(const std::vector<std::pair<std::string, std::string>>& folds) {
+        if (blocks_ <= 1) return;
+        const int first = next_state_;
+        for (const auto& [fn, s] : folds) w_.line(fmt::format("tw.store(parts[{}], {})", next_state_++, s));
+        w_.line("tw.cluster_sync()");
+        for (std::size_t i = 0; i < folds.size(); ++i) {
+            const auto& [fn, s] = folds[i];
+            w_.line(fmt::format("{} = tw.full(f32, (), {})", s, identity(fn)));
+            w_.open(fmt::format("for q in tw.unroll({}):", blocks_));
+            w_.line(fmt::format("{} = {}", s, combine(fn, s, fmt::format("tw.load(parts[{}], rank=q)", first + static_cast<int>(i)))));
+            w_.close();
+        }
+    }
+
+    void unite_exponentials(const std::string& top, const std::string& sum) {
+        if (blocks_ <= 1) return;
+        const std::string part = w_.fresh("top"), more = w_.fresh("top");
+        const int at = next_state_;
+        next_state_ += 2;
+        w_.line(fmt::format("tw.store(parts[{}], {})", at, top));
+        w_.line(fmt::format("tw.store(parts[{}], {})", at + 1, sum));
+        w_.line("tw.cluster_sync()");
+        w_.line(fmt::format("{} = tw.full(f32, (), -3.0e38)", top));
+        w_.line(fmt::format("{} = tw.full(f32, (), 0.0)", sum));
+        w_.open(fmt::format("for q in tw.range({}, unroll=True):", blocks_));
+        w_.line(fmt::format("{} = tw.load(parts[{}], rank=q)", part, at));
+        w_.line(fmt::format("{} = tw.maximum({}, {})", more, top, part));
+        w_.line(
+            fmt::format("{0} = {0} * tw.exp({1} - {2}) + tw.load(parts[{3}], rank=q) * tw.exp({4} - {2})", sum, top, more, at + 1, part));
+        w_.line(fmt::format("{} = {}", top, more));
+        w_.close();
     }
 
     void place_axes(int inner, std::int64_t wide, std::int64_t rows, std::vector<GridAxis>& grid) {
@@ -275,6 +393,15 @@ private:
             w_.open(text);
             ++loops_;
         };
+        if (chunks_ > 0) {
+            loop(fmt::format("for c in tw.range({}, unroll=2):", chunks_));
+            if (!arrived_) {  // an empty group each time, so that always the same number may be on its way
+                w_.line("tw.cp_async_commit()");
+                w_.line(fmt::format("tw.cp_async_wait({})", chunks_));
+            }
+            arrived_ = true;
+            return;
+        }
         if (split_) {
             const TileAxis& t = w_.tile.back();
             if (rows_atom_ >= 0) {
@@ -352,13 +479,31 @@ private:
     }
     std::string wide(const std::string& s) const { return w_.spread({s, kept_axes(), false}, w_.all_axes()); }
 
+    // The first part of a row that is on its way to shared memory, as every block of its cluster reads it.
+    std::string first_part(const Pair& pair) {
+        near_ = w_.tile.back().extent;
+        const TileAxis axis = w_.tile.back();
+        const auto staged = std::exchange(w_.staged, {});
+        w_.tile.back() = {axis.atom, "0", axis.extent};
+        w_.begin_scope();
+        const std::string part = w_.fresh("s");
+        const Value v = w_.value(pair.of);
+        w_.line(fmt::format("{} = {}", part, v.axes == w_.all_axes() ? v.text : w_.as_tile(v)));
+        w_.end_scope();
+        w_.tile.back() = axis;
+        w_.staged = staged;
+        return part;
+    }
+
     // A sum, and the sum of squares about its mean, in one pass: about a value near to the mean, that of the line's first part. Where that
     // part has m of n elements, the squares lose at most n / m roundings, whatever the data are.
     void moments(const Pair& pair) {
-        const std::string part = start("0.0");
-        begin_loops(true);
-        w_.line(fmt::format("{0} = {0} + {1}", part, folded(pair.of, "0.0")));
-        end_loops();
+        const std::string part = chunks_ > 0 ? first_part(pair) : start("0.0");
+        if (chunks_ == 0) {
+            begin_loops(true);
+            w_.line(fmt::format("{0} = {0} + {1}", part, folded(pair.of, "0.0")));
+            end_loops();
+        }
         const std::string near = w_.fresh("near"), sum = start("0.0"), squares = start("0.0"), x = w_.fresh("d");
         w_.line(fmt::format("{} = {} / {}.0", near, lanes("sum", part), near_));
         begin_loops();
@@ -371,8 +516,14 @@ private:
         end_loops();
         const std::string n = real_text(static_cast<double>(g_.folded()), true), first = w_.fresh("s"), second = w_.fresh("s");
         if (lanes("sum", sum) != sum) w_.line(fmt::format("{} = {}", sum, lanes("sum", sum)));
+        std::string all_squares = lanes("sum", squares);
+        if (blocks_ > 1) {
+            w_.line(fmt::format("{} = {}", squares, all_squares));
+            unite({{"sum", sum}, {"sum", squares}});
+            all_squares = squares;
+        }
         w_.line(fmt::format("{} = {} + {} * {}", first, sum, near, n));
-        w_.line(fmt::format("{} = {} - {} * ({} / {})", second, lanes("sum", squares), sum, sum, n));
+        w_.line(fmt::format("{} = {} - {} * ({} / {})", second, all_squares, sum, sum, n));
         w_.set(pair.first, {first, kept_axes(), false});
         w_.set(pair.second, {second, kept_axes(), false});
     }
@@ -398,6 +549,7 @@ private:
             w_.line(fmt::format("{} = {} * tw.exp({} - {})", scaled, sum, best, wide(all)));
             w_.line(fmt::format("{} = {}", sum, lanes("sum", scaled)));
         }
+        unite_exponentials(all, sum);
         w_.set(pair.first, {all, kept_axes(), false});
         w_.set(pair.second, {sum, kept_axes(), false});
     }
@@ -424,8 +576,13 @@ private:
             w_.line(fmt::format("{} = {}", s, looped ? combine(fn, s, text.starts_with("tw.zeros") ? "(" + text + ")" : text) : text));
         }
         end_loops();
+        std::vector<std::pair<std::string, std::string>> parts;
         for (const auto& [id, s] : now) {
             if (lanes(w_.prim(id).fn, s) != s) w_.line(fmt::format("{} = {}", s, lanes(w_.prim(id).fn, s)));
+            parts.emplace_back(w_.prim(id).fn, s);
+        }
+        unite(parts);
+        for (const auto& [id, s] : now) {
             const bool f64 = w_.prim(id).dtype == "f64";
             if (adds_f64(id) && !f64) w_.line(fmt::format("{0} = {0}.to(f32)", s));
             w_.set(id, {s, kept_axes(), false, f64});
@@ -442,6 +599,9 @@ private:
     bool held_ = false, split_ = false;   // the folded atom is in registers; many blocks add to one result
     std::int64_t steps_ = 1, under_ = 0;  // under_: rows of a tile whose rows are folded
     std::int64_t near_ = 0;               // elements of the first part of each line
+    std::int64_t chunks_ = 0;             // rows in shared memory: chunks of a row in each block
+    int blocks_ = 1, next_state_ = 0;
+    bool arrived_ = false;
     Pairs pairs_;
 };
 
@@ -459,9 +619,25 @@ bool write_tiles(Writer& w) {
         }
     }
     join_atoms(w.g, ends);
+    if (!Tiles(w).stages() && write_moments(w)) return false;
     Tiles tiles(w);
     tiles.write();
     return tiles.split();
+}
+
+bool write_held_rows(Writer& w, const std::function<void(const Value&)>& store) {
+    join_atoms(w.g, {});
+    Tiles tiles(w);
+    if (!tiles.holds_rows()) return false;
+    tiles.store = store;
+    tiles.write();
+    return !w.failed;
+}
+
+bool has_staged_rows(const Primitives& p, Group g) {
+    join_atoms(g, {});
+    Writer w(p, g, "");
+    return Tiles(w).stages();
 }
 
 }  // namespace tw::graph

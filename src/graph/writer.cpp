@@ -128,7 +128,7 @@ unsigned Writer::axes_of(const Read& read) const {
     return axes;
 }
 
-std::string Writer::subscript(const Read& read, bool) const {
+std::string Writer::subscript(const Read& read) const {
     std::string out;
     for (const Place& place : read.places) {
         std::string index;
@@ -159,13 +159,13 @@ std::string Writer::load(const Read& read, const std::string& name, const std::s
     bool inside = true;
     for (const Place& place : read.places)
         for (const TileAxis& t : tile)
-            if (t.atom == place.atom && (symbol.contains(t.atom) || g.size.at(t.atom) % t.extent != 0)) inside = false;
+            if (t.atom == place.atom && (t.beyond || symbol.contains(t.atom) || g.size.at(t.atom) % t.extent != 0)) inside = false;
     // An axis that is cut off inside a larger tensor must not read its neighbours as if they were its own; what is read there is never
     // stored.
     const bool number = axes_of(read) == 0;
     const std::string fill = !outside.empty() ? outside : dtype == "bool" ? "False" : dtype[0] == 'i' ? "0" : "0.0";
-    return number || inside ? fmt::format("tw.load({}[{}])", name, subscript(read, true))
-                            : fmt::format("tw.load({}[{}], fill={})", name, subscript(read, true), fill);
+    return number || inside ? fmt::format("tw.load({}[{}])", name, subscript(read))
+                            : fmt::format("tw.load({}[{}], fill={})", name, subscript(read), fill);
 }
 
 std::string Writer::tile_shape(unsigned axes) const {
@@ -192,7 +192,7 @@ std::string Writer::as_tile(const Value& v) {
 std::string Writer::mask(int axis) {
     const TileAxis& t = tile[static_cast<std::size_t>(axis)];
     const std::int64_t n = g.size.at(t.atom);
-    if (n % t.extent == 0 && !symbol.contains(t.atom)) return "";
+    if (n % t.extent == 0 && !t.beyond && !symbol.contains(t.atom)) return "";
     std::string text = fmt::format("(tw.arange({}) + {} < {})", t.extent, t.start, extent_text(t.atom));
     if (tile.size() == 2) text += axis == 0 ? "[:, None]" : "[None, :]";
     return text;
@@ -208,7 +208,8 @@ Value Writer::value(int id) {
     }
     if (const auto read = g.reads.find(id); read != g.reads.end()) {
         out.axes = axes_of(read->second);
-        std::string text = load(read->second, parameter(read->second, v.dtype), v.dtype);
+        const auto near = staged.find(id);
+        std::string text = near != staged.end() ? near->second : load(read->second, parameter(read->second, v.dtype), v.dtype);
         if (v.dtype == "bool") {
             out.logical = true;
         } else if (v.dtype == "f64") {
@@ -226,8 +227,7 @@ Value Writer::value(int id) {
         const std::string classes = parameter(which, prim(v.in[1]).dtype, prim(v.in[0]).shape[1]);
         std::string index;
         for (const Place& place : from.places)
-            index += (index.empty() ? "" : ", ") +
-                     (place.atom >= 0 ? at.at(place.atom) : fmt::format("{}[{}]", classes, subscript(which, true)));
+            index += (index.empty() ? "" : ", ") + (place.atom >= 0 ? at.at(place.atom) : fmt::format("{}[{}]", classes, subscript(which)));
         out.text = fresh("x");
         line(fmt::format("{} = tw.load({}[{}])", out.text, parameter(from, prim(v.in[0]).dtype), index));
     } else if (v.kind == Kind::pointwise) {
@@ -319,6 +319,8 @@ Value Writer::pointwise(int id) {
     return out;
 }
 
+std::string Writer::place_of(const Read& read) { return fmt::format("{}[{}]", parameter(read, prim(read.source).dtype), subscript(read)); }
+
 void Writer::store(const Value& v, bool atomic) {
     const Primitive& root = prim(g.root);
     Value out = v;
@@ -333,7 +335,7 @@ void Writer::store(const Value& v, bool atomic) {
     } else if (root.dtype != type_of(v)) {
         text += fmt::format(".to({})", root.dtype);
     }
-    const std::string place = g.output.places.empty() ? "Y" : fmt::format("Y[{}]", subscript(g.output, true));
+    const std::string place = g.output.places.empty() ? "Y" : fmt::format("Y[{}]", subscript(g.output));
     line(fmt::format("tw.{}({}, {})", atomic ? "atomic_add" : "store", place, text));
 }
 
@@ -500,7 +502,8 @@ Result<KernelText> Writer::finish(bool zeroed) {
     k.sizes = sizes;
     k.before = before;
     const std::string parameters = parameter_list(k.arguments);
-    const std::string resident = blocks_per_sm > 0 ? fmt::format(", blocks_per_sm={}", blocks_per_sm) : "";
+    std::string resident = blocks_per_sm > 0 ? fmt::format(", blocks_per_sm={}", blocks_per_sm) : "";
+    if (cluster > 1) resident = fmt::format(", cluster=({}, 1, 1)", cluster) + resident;
     k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}{}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
                          resident, lets_, left_side(), equation, name_, parameters, body_);
     for (const int m : g.members) {

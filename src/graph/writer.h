@@ -1,6 +1,7 @@
 // What all kernels share: parameters, the equation, index expressions, and the values of a group over a tile.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct TileAxis {
     int atom = -1;
     std::string start;
     std::int64_t extent = 1;
+    bool beyond = false;  // it may lie behind the atom's end, whether or not the extent divides the atom
 };
 
 // A value in the kernel: which of the tile's axes it has (bit 0, bit 1), none for a number.
@@ -42,10 +44,11 @@ public:
     Group& g;
     std::vector<TileAxis> tile;
     std::map<int, std::string> at;  // atoms with one index at a time: its expression
-    int threads = 256, blocks_per_sm = 0;
+    int threads = 256, blocks_per_sm = 0, cluster = 1;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
     bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
+    std::map<int, std::string> staged;  // stored operands that lie in shared memory: what loads the tile
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
     Problem problem;
     bool failed = false;
@@ -56,6 +59,9 @@ public:
     std::string extent_text(int atom) const;
     void add_argument(Argument a) { arguments_.push_back(std::move(a)); }
     const std::string& name() const { return name_; }
+    const std::vector<Argument>& arguments() const { return arguments_; }
+    const std::string& lets() const { return lets_; }
+    const std::vector<Group>* groups = nullptr;  // all of the graph, where a kernel may do what another one was to do for it
     const std::string& body() const { return body_; }
 
     const Primitive& prim(int id) const { return p.list[static_cast<std::size_t>(id)]; }
@@ -79,6 +85,8 @@ public:
     unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
     std::string as_tile(const Value& v);  // spread over the whole tile
     std::string load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside = "");
+    std::string place_of(const Read& read);  // the tile of a stored operand
+    std::string subscript(const Read& read) const;
     void store(const Value& v, bool atomic = false);
     std::string mask(int axis);  // where a tile axis lies inside its atom; empty: everywhere
     unsigned axes_of(const Read& read) const;
@@ -89,6 +97,7 @@ public:
     std::string operand(const Argument& argument);  // an operand of an anchor: its name
     std::string equation_of(int id);
     void forget_equations() { equations_.clear(); }
+    void set_equation(int id, std::string text) { equations_[id] = std::move(text); }
     std::string left_side() const;
 
     Result<KernelText> finish(bool zeroed = false);
@@ -96,7 +105,6 @@ public:
 private:
     Value pointwise(int id);
     std::string name_for(int primitive);
-    std::string subscript(const Read& read, bool tiles) const;
     std::string equation_index(const Read& read) const;
     std::string pointwise_equation(int id);
     int member_users(int id) const;
@@ -110,8 +118,15 @@ private:
     std::set<int> named_;  // have a `let`
 };
 
+constexpr std::int64_t kClusterRow = 7 * 28 * 2048;  // elements of a row that the shared memory of a cluster holds
+
+// A mean and the squares about it of lines that many blocks add up, and what is made of them. False: not for this group.
+bool write_moments(Writer& w);
 bool write_tiles(Writer& w);    // pointwise and reductions; true: the output is added to, and starts at zero
 bool write_product(Writer& w);  // matmul, conv; as above
+// Rows that a block holds in registers: what is done with the root's value over the tile is said by `store`. False: another template is
+// for this group; nothing was written.
+bool write_held_rows(Writer& w, const std::function<void(const Value&)>& store);
 void write_window(Writer& w);
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& g, const std::string& name);
 // A convolution whose input has no zeros around it, directly; nothing: another template is for it.

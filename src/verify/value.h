@@ -205,6 +205,8 @@ private:
         __int128 low, high;
     };
     std::optional<Bounds> bounds(Value v);
+    bool or_infinite_ = false;  // of `bounds`: what is asked for may also be an infinity
+    bool is_stored_float(Value v) const;
     bool whole_within(Value v, std::int64_t low, std::int64_t high, bool or_infinite);
     bool names_an_element(const ValueNode& fold);
     Value low_bits(Value v, int bits);

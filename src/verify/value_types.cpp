@@ -37,6 +37,16 @@ bool holds_all_of(DType to, DType from) {
     return range_of(to).first <= range_of(from).first && range_of(from).second <= range_of(to).second;
 }
 
+Wide floor_of(Wide above, Wide below) { return above / below - (above % below != 0 && above < 0); }
+
+// The range of a product, from those of its factors; false: too far.
+bool multiply(Wide& low, Wide& high, Wide least, Wide most) {
+    if (std::max(most, -least) > (Wide{1} << 34) || std::max(high, -low) > (Wide{1} << 66)) return false;
+    const Wide all[] = {low * least, low * most, high * least, high * most};
+    low = *std::min_element(all, all + 4), high = *std::max_element(all, all + 4);
+    return true;
+}
+
 constexpr std::int64_t largest_size = (std::int64_t{1} << 31) - (std::int64_t{1} << 16) - 1;  // the launcher refuses more
 
 }  // namespace
@@ -80,6 +90,25 @@ bool Values::is_whole(Value v) const {
             if (n.name == "select") return all(1);
             return (n.name == "abs" || n.name == "mod") && all(0);
         }
+        default: return false;
+    }
+}
+
+// A float as it lies in memory, or one of several: its logarithm is within 745 of zero, or infinite.
+bool Values::is_stored_float(Value v) const {
+    const ValueNode& n = node(v);
+    const auto all = [&](std::size_t from) {
+        return std::all_of(n.args.begin() + static_cast<std::ptrdiff_t>(from), n.args.end(), [&](Value a) { return is_stored_float(a); });
+    };
+    switch (n.kind) {
+        case Kind::number: return true;
+        case Kind::element:
+            return static_cast<std::size_t>(n.id) < tensor_types.size() &&
+                   target::info(tensor_types[static_cast<std::size_t>(n.id)]).is_float;
+        case Kind::where:
+        case Kind::extreme: return all(0);
+        case Kind::reduce: return (n.name == "max" || n.name == "min") && all(0);
+        case Kind::function: return n.name == "abs" ? all(0) : n.name == "select" && all(1);
         default: return false;
     }
 }
@@ -139,13 +168,8 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
             for (std::size_t i = 0; i < n.args.size(); ++i) {
                 const auto one = bounds(n.args[i]);
                 if (!one || !n.weights[i].small_integer() || !n.weights[i].positive() || n.weights[i].as_integer() > 8) return std::nullopt;
-                for (std::int64_t times = 0; times < n.weights[i].as_integer(); ++times) {
-                    if (!checked(-std::max(one->high, -one->low), 0) || std::max(one->high, -one->low) > (Wide{1} << 34) ||
-                        std::max(high, -low) > (Wide{1} << 66))
-                        return std::nullopt;
-                    const Wide all[] = {low * one->low, low * one->high, high * one->low, high * one->high};
-                    low = *std::min_element(all, all + 4), high = *std::max_element(all, all + 4);
-                }
+                for (std::int64_t times = 0; times < n.weights[i].as_integer(); ++times)
+                    if (!multiply(low, high, one->low, one->high)) return std::nullopt;
             }
             return checked(low, high);
         }
@@ -190,17 +214,18 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
                 const auto one = bounds(n.args[0]);
                 return one ? std::optional(Bounds{0, std::max(one->high, -one->low)}) : std::nullopt;
             }
-            if (n.name == "floor") {  // of a whole number divided by a constant
+            if (n.name == "floor") {  // of a whole number divided by a constant, or of a logarithm
                 const ValueNode& q = node(n.args[0]);
                 if (q.kind != Kind::sum || q.args.size() != 1 || !q.number.zero()) return std::nullopt;
+                if (const ValueNode& of = node(q.args[0]); or_infinite_ && of.kind == Kind::function && of.name == "log") {
+                    const double far = 746 * std::fabs(q.weights[0].value()) + 1;
+                    if (!is_stored_float(of.args[0]) || !(far < 1e6)) return std::nullopt;
+                    return Bounds{-static_cast<Wide>(far), static_cast<Wide>(far)};
+                }
                 const auto one = bounds(q.args[0]);
                 const auto factor = q.weights[0].as_fraction();
                 if (!one || !factor || std::max(one->high, -one->low) > (Wide{1} << 64)) return std::nullopt;
-                const auto floor_of = [&](Wide whole) {
-                    const Wide above = whole * factor->first, below = factor->second;
-                    return above / below - (above % below != 0 && above < 0);
-                };
-                const Wide a = floor_of(one->low), b = floor_of(one->high);
+                const Wide a = floor_of(one->low * factor->first, factor->second), b = floor_of(one->high * factor->first, factor->second);
                 return checked(std::min(a, b), std::max(a, b));
             }
             return std::nullopt;
@@ -250,7 +275,9 @@ bool Values::whole_within(Value v, std::int64_t low, std::int64_t high, bool or_
     }
     if (n.kind == Kind::function && n.name == "select")
         return whole_within(n.args[1], low, high, or_infinite) && whole_within(n.args[2], low, high, or_infinite);
+    or_infinite_ = or_infinite;
     const auto numbers = is_whole(v) ? bounds(v) : std::nullopt;
+    or_infinite_ = false;
     return numbers && numbers->low >= low && numbers->high <= high;
 }
 
