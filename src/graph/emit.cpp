@@ -31,6 +31,8 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
         return write_dense(primitives, group, name);
     if (group.anchor >= 0)
         if (auto direct = write_direct(primitives, group, name)) return std::vector<KernelText>{std::move(*direct)};
+    if (group.anchor >= 0)
+        if (auto pool = write_pool(primitives, group, name)) return std::vector<KernelText>{std::move(*pool)};
     Writer w(primitives, group, name);
     bool zeroed = false;
     const Kind kind = group.anchor < 0 ? Kind::pointwise : primitives.list[static_cast<std::size_t>(group.anchor)].kind;
