@@ -4,7 +4,7 @@
     python3 bench/kernelbench/variants.py TASKS FOLDER --out variants.json [--program tilewright] [--only L1-55,L2-26] [--seconds 180]
 
 FOLDER/L1-55/NAME/{kernels.py, plan.json, report.json} is the variant NAME of the task (what `generate` wrote, with one switch or another). Each is judged by
-the official gate with --trials seeds, then all are timed in turn with the task's own module; beside that the time of each launch by itself, L2 flushed
+the official gate with --trials seeds (--exact: and by ours, against fp64), then all are timed in turn with the task's own module; beside that the time of each launch by itself, L2 flushed
 before the whole, so that it is seen where a task's time goes.
 """
 import argparse
@@ -67,6 +67,8 @@ def task(path, folder, options):
             ours = bench.compiled_for(variant, model)
             with bench.shared_draws(ours.plan):
                 about["wrong"] = bench.official(model, ours, get_inputs, options.trials)
+                if options.exact and not about["wrong"]:
+                    about["errors"], about["wrong"] = bench.stricter(model, ours, get_inputs)
             with torch.no_grad():
                 about["launches"] = launches(ours, inputs)
         except Exception as error:  # one variant must not end the run
@@ -91,6 +93,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--each", type=float, default=0.5)
     parser.add_argument("--trials", type=int, default=2)
+    parser.add_argument("--exact", action="store_true", help="our own gate too: the error against fp64, beside torch's")
     options = parser.parse_args()
     begin, rows = time.time(), []
     found = [f for f in sorted(options.folder.iterdir()) if re.fullmatch(r"L\d-\d+", f.name) and (not options.only or f.name in options.only.split(","))]
