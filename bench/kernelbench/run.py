@@ -118,7 +118,7 @@ def independent(model, inputs, output):
     import torch
     coupled = any("BatchNorm" in type(m).__name__ or "Dropout" in type(m).__name__ for m in model.modules())
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
-    return not coupled and any("Conv" in type(m).__name__ for m in model.modules()) and len(tensors) == 1 and tensors[0].dim() > 2 and output.dim() > 0 and output.shape[0] == tensors[0].shape[0]
+    return not coupled and any("Conv" in type(m).__name__ or "Pool" in type(m).__name__ for m in model.modules()) and len(tensors) == 1 and tensors[0].dim() > 2 and output.dim() > 0 and output.shape[0] == tensors[0].shape[0]
 
 
 def stricter(model, ours, get_inputs):

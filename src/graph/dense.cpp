@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "graph/direct.h"
+#include "graph/pool.h"
 
 namespace tw::graph {
 
@@ -433,6 +434,36 @@ std::optional<KernelText> write_direct(const Primitives& p, const Group& group, 
     auto kernel = w.finish();
     if (!kernel) return std::nullopt;
     kernel->rows = instead_of_direct(p, v);
+    return std::move(*kernel);
+}
+
+std::optional<KernelText> write_pool(const Primitives& p, const Group& group, const std::string& name) {
+    const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
+    const std::string other = "terms:" + v.from, never = "pool:" + v.from;  // Precision::rows
+    if (v.kind != Kind::window || v.window.padded || v.window.transposed || v.fn == "dot" || p.rows.contains(never)) return std::nullopt;
+    Group g = group;
+    const auto axes = g.axes.at(g.anchor);
+    if (axes.back().empty()) return std::nullopt;
+    std::set<int> ends;
+    for (const auto& axis : axes)
+        if (!axis.empty()) ends.insert({axis.back(), atom_before(g, axis.front())});
+    join_atoms(g, ends);
+    std::vector<Residue> r;
+    std::size_t padded = 0;  // dimensions with taps outside
+    for (std::size_t d = 0; d < v.window.out.size(); ++d) {
+        r.push_back(residues(v.window, d)[0]);
+        if (v.window.kernel[d] > 1) ++padded;
+    }
+    Phase phase(p, g, r, false);
+    const auto positions = phase.split();
+    if (positions.empty()) return std::nullopt;
+    Writer w(p, phase.group(), name);
+    // Taps one by one where one dimension has them, a fold elsewhere: each is the form that is seen to be what the kernel does; then the
+    // other, then another template.
+    if (!write_pool_rows(w, r, positions, (padded == 1) != p.rows.contains(other)) || w.failed) return std::nullopt;
+    auto kernel = w.finish();
+    if (!kernel) return std::nullopt;
+    kernel->rows = p.rows.contains(other) ? never : other;
     return std::move(*kernel);
 }
 

@@ -32,6 +32,8 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
         return write_dense(primitives, group, name);
     if (group.anchor >= 0)
         if (auto direct = write_direct(primitives, group, name)) return std::vector<KernelText>{std::move(*direct)};
+    if (group.anchor >= 0)
+        if (auto pool = write_pool(primitives, group, name)) return std::vector<KernelText>{std::move(*pool)};
     Writer w(primitives, group, name);
     w.groups = all;
     bool zeroed = false;

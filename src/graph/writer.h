@@ -131,6 +131,8 @@ void write_window(Writer& w);
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& g, const std::string& name);
 // A convolution whose input has no zeros around it, directly; nothing: another template is for it.
 std::optional<KernelText> write_direct(const Primitives& p, const Group& g, const std::string& name);
+// Pooling by rows in registers and lines in shared memory (pool.cpp); nothing: another template is for it.
+std::optional<KernelText> write_pool(const Primitives& p, const Group& g, const std::string& name);
 void write_scan(Writer& w);
 void write_arg(Writer& w);
 

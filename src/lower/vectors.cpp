@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "ir/row_starts.h"
+#include "lower/bounds.h"
 #include "lower/steps.h"
 #include "target/arch.h"
 #include "target/copy.h"
@@ -134,6 +135,7 @@ bool straddles(const ir::Kernel& k, const Multiples& multiples, const ir::Global
 
 void choose_vectors(Draft& draft, const Context& context) {
     ir::Kernel& k = draft.kernel;
+    claim_bounds(k);
     const Multiples multiples(k);
     const target::Arch& arch = *target::find_arch(k.arch);
     auto dist = [&](int f) -> const ir::Distribution& { return k.fragments[static_cast<std::size_t>(f)].dist; };
