@@ -117,7 +117,9 @@ private:
         }
         if (rows_ * together_ * length_ * 4 > 48 * 1024) return false;
         // The sums and a dozen vectors on their way: more loads at once would leave too few threads for what follows.
-        if (slides()) w_.blocks_per_sm = 768 / w_.threads;
+        // Windows of three dimensions have more rows to fold (measured: 512 threads a multiprocessor 17% faster than 768, those of two 4%
+        // slower).
+        if (slides()) w_.blocks_per_sm = (v_.window.in.size() > 2 ? 512 : 768) / w_.threads;
         w_.family = "pooling";
         w_.ranges = true;
         return true;

@@ -195,9 +195,7 @@ void write_arg(Writer& w) {
             one.replace(one.find(column), column.size(), "at");
         }
         w.line(fmt::format("place = tw.full(f32, ({},), float(\"inf\"))", wide));
-        // As many loads on their way as 32 registers hold: all threads stay resident.
-        const int together = rounds % 16 == 0 ? 16 : rounds % 8 == 0 ? 8 : rounds % 4 == 0 ? 4 : 1;
-        w.open(fmt::format("for r in tw.range({}{}):", rounds, together > 1 ? fmt::format(", unroll={}", together) : ""));
+        w.open(fmt::format("for r in tw.range({}{}):", rounds, rounds % 4 == 0 ? ", unroll=4" : ""));
         w.line("x = " + one);
         w.line(fmt::format("top = {}(best, x)", better));
         w.line("place = tw.minimum(tw.where(best == top, place, float(\"inf\")), tw.where(x == top, tw.f32(r), float(\"inf\")))");

@@ -1,4 +1,4 @@
-"""Pooling by rows in registers and lines in shared memory, and folds of odd rows: by hand and by chance, each proved, and right on the emulator."""
+"""Pooling by rows in registers and lines in shared memory: by hand and by chance, each proved, and right on the emulator."""
 import json
 import os
 import random
@@ -82,10 +82,3 @@ def test_random_pools(tmp_path):
         folder.mkdir()
         taken += "tw.shared" in generated(*made, folder)
     assert taken > 0
-
-
-@pytest.mark.parametrize("op", ["sum", "mean", "amax", "amin"])
-def test_fold_of_odd_rows(op, tmp_path):
-    """Columns are kept, and no vector fits their rows."""
-    text = generated([leaf("x", [2, 96, 259])], [node("y", op, ["x"], [2, 259], dims=[1], keepdim=False)], tmp_path)
-    assert "unroll=True" in text
