@@ -162,11 +162,15 @@ std::string too_large(const Bound& actual, const Bound& allowed, DType output, R
     if (loss->grows && !may_grow)
         return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, ir::line_text(loss->loc));
     if (may_grow) return {};
+    if (cause == Cause::near_zero && reach != Reach::value)
+        return fmt::format("{} is approximated relative to 1, and its value may be near 0{} (line {})", loss->what, place,
+                           ir::line_text(loss->loc));
     // A comparison has no class of precision: what decides it is as stated, and never an approximation.
     const bool decides = reach == Reach::decision;
     const double free = decides ? 0 : same_class(output);
     const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + free : decides ? 0 : std::max(free, amount / 8);
-    if (loss->amount <= limit) return {};
+    const Loss* beside = cause == Cause::near_zero ? actual.find(reach, Cause::approximation) : nullptr;  // approximations add up
+    if (loss->amount + (beside ? beside->amount : 0) <= limit) return {};
     return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place,
                        ir::line_text(loss->loc), amount_text(amount));
 }
@@ -203,7 +207,7 @@ Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, cons
 std::string beyond_allowance(const Bound& actual, const Bound& allowed, DType output) {
     std::string out;
     for (const Reach reach : {Reach::value, Reach::quotient, Reach::function, Reach::decision}) {
-        for (const Cause cause : {Cause::rounding, Cause::approximation, Cause::matrix_sum}) {
+        for (const Cause cause : {Cause::rounding, Cause::approximation, Cause::near_zero, Cause::matrix_sum}) {
             const std::string why = too_large(actual, allowed, output, reach, cause);
             if (!why.empty()) out += (out.empty() ? "" : "; ") + why;
         }

@@ -417,9 +417,12 @@ Rounded RoundingArithmetic::choice(const Rounded& a, const Rounded& b) {
 }
 
 void RoundingArithmetic::approximate_loss(Rounded& x, ElementOp op) {
-    // tanh.approx.f32: 2^-11 relative; the sigmoid that is made of it half of that. erf_approx: 2e-7, exp2 and rcp: of f32's size.
-    const double amount = op == ElementOp::tanh ? 0x1p-11 : op == ElementOp::sigmoid ? 0x1p-12 : 0;
-    if (amount > 0) x.bound.add({Reach::value, Cause::approximation, amount, false, amount, loc, ir::name_of(op)});
+    // tanh.approx.f32: 2^-11 relative to its value. The sigmoid that is made of it, 1/2 + tanh(x/2)/2, half of that, and erf_approx, 1 less
+    // a number, 2e-7: both relative to 1. exp, exp2 and rcp: of f32's size.
+    const double amount = op == ElementOp::tanh ? 0x1p-11 : op == ElementOp::sigmoid ? 0x1p-12 : op == ElementOp::erf ? 0x1p-22 : 0;
+    if (amount == 0) return;
+    const Cause cause = op == ElementOp::tanh ? Cause::approximation : Cause::near_zero;
+    x.bound.add({Reach::value, cause, amount, false, amount, loc, ir::name_of(op)});
 }
 
 // Which ends of the range are still there after this operation? Functions such as exp have ranges of their own.
