@@ -186,6 +186,7 @@ private:
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
+    bool agree_in_form(Value a, Value b, const Condition& given, int depth);
     static constexpr int most_written_out = 8;
     int written_out_ = 0;  // agree: folds are being compared term by term
 
@@ -265,7 +266,8 @@ private:
         std::string partial;                 // why not every execution stores every element in bounds
         bool conditional = false;            // not every element in bounds implies the conditions around the store
         std::vector<Condition> alternative;  // rows of a group: the conditions around it that not every group meets; next_iteration: that
-                                             // not every iteration meets
+                                             // not every iteration meets; branch: that not every execution meets
+        bool branch = false;                 // partial by those conditions alone
         enum class When : std::uint8_t {
             now,
             next_iteration,
@@ -454,6 +456,7 @@ private:
     Choice choice_of(const std::vector<std::vector<Condition>>& alternatives, const Condition& given);
     bool join_alternatives_behind(std::vector<Store>& inside, std::string& why, std::vector<std::string>& lemmas);
     bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
+    void join_branches(std::vector<const Store*>& stores, std::vector<std::string>& lemmas);
     bool join_pieces(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
     std::deque<Store> joined_;  // stores that stand for several
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.

@@ -228,7 +228,11 @@ void Flow::mask_store(Store& store, const Place& p, const StoredPart& part) {
                       });
     store.conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
     if (store.conditional && behind_) store.alternative = not_implied_by(bounds);
-    else if (store.conditional && !group) store.partial = "the store is under a condition";
+    else if (store.conditional && !group) {
+        store.branch = store.partial.empty() && !store.atomic;
+        if (store.branch) store.alternative = not_implied_by(bounds);
+        store.partial = "the store is under a condition";
+    }
     if (conditional_ > 0 && group && !behind_) {
         Condition any = less(Poly::of(group->start), group->end);  // of a group, whatever its size, and of columns that exist
         for (std::size_t d = 0; d < store.index.size(); ++d) {
@@ -257,7 +261,8 @@ void Flow::judge_stored(const Store& store, const Place& p, Value value) {
     const Value got = values_.simplified(target::info(type).is_float ? value : values_.wrapped(type, value));
     if (!store.atomic) {
         oblige("output value", "TW1001", tensor_name(store.tensor) + " is what `computes` says", *store.stmt,
-               agree(want, got, p.inside, 5) && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got),
+               agree_in_form(want, got, p.inside, 5) && !values_.has_unknown(got),
+               "expected " + show(want) + "\n      but it is " + show(got),
                [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });
     }
     prover_.pop();

@@ -45,6 +45,31 @@ bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& wh
     return true;
 }
 
+// Stores at one place in branches that exclude each other and leave nothing out: every execution takes exactly one of them, so they are one
+// store, of which is known what is known in every branch.
+void Flow::join_branches(std::vector<const Store*>& stores, std::vector<std::string>& lemmas) {
+    std::map<Placed, std::vector<const Store*>> by_place;
+    for (const Store* s : stores) {
+        if (s->branch && s->when == Store::When::now) by_place[placed(*s)].push_back(s);
+    }
+    for (const auto& [place, list] : by_place) {
+        std::vector<std::vector<Condition>> alternatives;
+        for (const Store* s : list) alternatives.push_back(s->alternative);
+        if (list.size() < 2 || choice_of(alternatives, Condition{}) != Choice::exact) continue;
+        Store one = *list.front();
+        for (const Store* s : list) {
+            std::erase_if(one.facts, [&](const Condition& c) { return std::find(s->facts.begin(), s->facts.end(), c) == s->facts.end(); });
+        }
+        one.partial.clear();
+        one.alternative.clear();
+        one.conditional = one.branch = false;
+        joined_.push_back(std::move(one));
+        std::erase_if(stores, [&list = list](const Store* s) { return std::find(list.begin(), list.end(), s) != list.end(); });
+        stores.push_back(&joined_.back());
+        lemmas.push_back("lemma: every execution takes one of " + std::to_string(list.size()) + " branches that store at the same place");
+    }
+}
+
 // Stores to the same rows, each of a piece that a limit ends where the next one begins: one store of whole rows. A piece is [first, end) as
 // far as it lies in the row and its tile reaches; `end` is the row's own where there is no limit.
 bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {

@@ -53,6 +53,7 @@ void Flow::finish_outputs() {
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
+        join_branches(it->second, lemmas);
         const bool paired = names_places_once(e, why, lemmas) && parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas) &&
                             join_pieces(it->second, why, lemmas);
         const bool ok = paired && partition_by_alternatives(it->second, why, lemmas, folded);
@@ -130,7 +131,7 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
     std::map<int, Poly> bound;
     for (std::size_t d = 0; d < equation.output_vars.size(); ++d) bound[equation.output_vars[d]] = store.index[d];
     const Value want = values_.simplified(values_.from(equation.value, leaf(empty), bound, type));
-    const bool same = free && agree(want, total, Condition{}, 3) && !values_.has_unknown(total);
+    const bool same = free && agree_in_form(want, total, Condition{}, 3) && !values_.has_unknown(total);
     prover_.pop();
     if (!same)
         why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total)

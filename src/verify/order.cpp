@@ -404,10 +404,18 @@ void OrderRuns::run_instances() {
         run_all(cut_.instances, {});
     }
     std::int64_t grown = 0;
+    bool filled = false;
     for (int round = 1; round <= 3 && undecided();) {
         const CoverageGap gap = coverage_gap(k_, cut_, coverage_);
         if (gap.kind != CoverageGap::Kind::loop) break;
         if (trace_) std::fprintf(stderr, "order: %s\n", gap.text.c_str());
+        // A loop as long as an element of a tensor says, where contents decide nothing: so far they were the least.
+        if (cut_.steering_tensors.empty() && !filled) {
+            filled = true;
+            for (std::size_t i = 0; i < cut_.instances.size() && undecided(); ++i)
+                run_one(cut_.instances[i], static_cast<int>(emulate::Spread::highest), {});
+            continue;
+        }
         if (gap.trips > grown) run_all(grown_instances(k_, grown = gap.trips), {});
         else run_all(longer_instances(k_, round++), {});
     }

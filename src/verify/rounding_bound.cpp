@@ -184,9 +184,9 @@ std::string text(const Bound& bound, const Trips& trips) {
     static constexpr const char* reaches[] = {"", ", in a denominator or root", ", inside a function", ", in a comparison or an integer"};
     std::string out;
     for (const Loss& l : bound.losses) {
-        const char* kind = l.cause == Cause::approximation ? ", approximate"
-                           : l.cause == Cause::matrix_sum  ? ", sums of the matrix unit"
-                                                           : "";
+        const char* kind = l.cause == Cause::approximation || l.cause == Cause::near_zero ? ", approximate"
+                           : l.cause == Cause::matrix_sum                                 ? ", sums of the matrix unit"
+                                                                                          : "";
         out += fmt::format("{}{}{} ({}{}{}{})", out.empty() ? "" : " + ", amount_text(l.amount), l.grows ? " and more with every step" : "",
                            l.what, kind, reaches[static_cast<std::size_t>(l.reach)],
                            l.loc.line ? fmt::format(", line {}", ir::line_text(l.loc)) : "");

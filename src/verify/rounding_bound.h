@@ -26,7 +26,8 @@ enum class Reach : std::uint8_t {
 };
 enum class Cause : std::uint8_t {
     rounding,       // to a type narrower than f32
-    approximation,  // a function that the hardware approximates
+    approximation,  // a function that the hardware approximates, relative to its value
+    near_zero,      // one whose error is relative to 1: where its value is small, all of it may be lost
     matrix_sum,     // the 13 bits in which wgmma adds products of fp8
 };
 

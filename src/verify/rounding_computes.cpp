@@ -162,11 +162,15 @@ std::string too_large(const Bound& actual, const Bound& allowed, DType output, R
     if (loss->grows && !may_grow)
         return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, ir::line_text(loss->loc));
     if (may_grow) return {};
+    if (cause == Cause::near_zero && reach != Reach::value)
+        return fmt::format("{} is approximated relative to 1, and its value may be near 0{} (line {})", loss->what, place,
+                           ir::line_text(loss->loc));
     // A comparison has no class of precision: what decides it is as stated, and never an approximation.
     const bool decides = reach == Reach::decision;
     const double free = decides ? 0 : same_class(output);
     const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + free : decides ? 0 : std::max(free, amount / 8);
-    if (loss->amount <= limit) return {};
+    const Loss* beside = cause == Cause::near_zero ? actual.find(reach, Cause::approximation) : nullptr;  // approximations add up
+    if (loss->amount + (beside ? beside->amount : 0) <= limit) return {};
     return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place,
                        ir::line_text(loss->loc), amount_text(amount));
 }
@@ -203,7 +207,7 @@ Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, cons
 std::string beyond_allowance(const Bound& actual, const Bound& allowed, DType output) {
     std::string out;
     for (const Reach reach : {Reach::value, Reach::quotient, Reach::function, Reach::decision}) {
-        for (const Cause cause : {Cause::rounding, Cause::approximation, Cause::matrix_sum}) {
+        for (const Cause cause : {Cause::rounding, Cause::approximation, Cause::near_zero, Cause::matrix_sum}) {
             const std::string why = too_large(actual, allowed, output, reach, cause);
             if (!why.empty()) out += (out.empty() ? "" : "; ") + why;
         }
@@ -271,6 +275,39 @@ Term with_extremes(const Term& t) {
     return changed ? std::make_shared<const ir::TermNode>(std::move(n)) : t;
 }
 
+// The types that a kernel's `computes` and tensors name.
+std::set<DType> stated_types(const ir::Kernel& kernel) {
+    std::set<DType> types;
+    for (const ir::Tensor& t : kernel.tensors) types.insert(t.dtype);
+    const std::function<void(const Term&)> look = [&](const Term& t) {
+        if (t->kind == TermKind::cast) types.insert(t->dtype);
+        std::for_each(t->args.begin(), t->args.end(), look);
+    };
+    for (const ir::Equation& e : kernel.computes.equations) look(e.value);
+    return types;
+}
+
+// What a kernel's `computes` does not say of its outputs: that functions in it are approximated, and that it is put together from parts of
+// a narrow type (as exact as f32, by its own proof, but not what a comparison in a later launch takes it for).
+Bound unstated_in(const ir::Kernel& kernel) {
+    Bound found;
+    const std::set<DType> stated = stated_types(kernel);
+    ir::for_each_stmt(kernel.body, [&](const ir::Stmt& s) {
+        const auto* compute = std::get_if<ir::Compute>(&s.op);
+        if (!compute) return;
+        const std::function<void(const ir::Element&)> look = [&](const ir::Element& e) {
+            auto loss = e->approximate ? approximation_of(e->op) : std::nullopt;
+            if (loss) loss->loc = s.loc, found.add(*loss);
+            const double u = e->op == ir::ElementOp::cast && is_float(e->dtype) && !stated.count(e->dtype) ? unit_roundoff(e->dtype) : 0;
+            if (u > single_unit)
+                found.raise({Reach::value, Cause::rounding, u * u, false, u * u, s.loc, std::string(target::name(e->dtype))});
+            std::for_each(e->args.begin(), e->args.end(), look);
+        };
+        look(compute->value);
+    });
+    return found;
+}
+
 }  // namespace
 
 std::vector<Obligation> check_program_rounding(const ir::Module& module, const ir::Program& program) {
@@ -309,6 +346,9 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
             if (const auto was = given.find(e.output); fresh && e.scatter && was != given.end())  // the elements that it does not name
                 it->second = {either(was->second.bound, b.bound), wider(was->second.exact, b.exact), {}, {}};
             if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
+        }
+        if (const Bound unstated = unstated_in(kernel); !unstated.losses.empty()) {
+            for (auto& [tensor, held] : after) held = {series(held.bound, unstated), held.exact, {}, {}};
         }
         for (auto& [tensor, held] : after) {  // through a view, a part of it may be written
             const auto before = seen.count(tensor) ? holds.find(tensor) : holds.end();

@@ -416,10 +416,19 @@ Rounded RoundingArithmetic::choice(const Rounded& a, const Rounded& b) {
     return v;
 }
 
+// tanh.approx.f32: 2^-11 relative to its value. The sigmoid that is made of it, 1/2 + tanh(x/2)/2, half of that, and erf_approx, 1 less a
+// number, 2e-7: both relative to 1. exp, exp2 and rcp: of f32's size.
+std::optional<Loss> approximation_of(ElementOp op) {
+    const double amount = op == ElementOp::tanh ? 0x1p-11 : op == ElementOp::sigmoid ? 0x1p-12 : op == ElementOp::erf ? 0x1p-22 : 0;
+    if (amount == 0) return std::nullopt;
+    return Loss{Reach::value, op == ElementOp::tanh ? Cause::approximation : Cause::near_zero, amount, false, amount, {}, ir::name_of(op)};
+}
+
 void RoundingArithmetic::approximate_loss(Rounded& x, ElementOp op) {
-    // tanh.approx.f32: 2^-11 relative; the sigmoid that is made of it half of that. erf_approx: 2e-7, exp2 and rcp: of f32's size.
-    const double amount = op == ElementOp::tanh ? 0x1p-11 : op == ElementOp::sigmoid ? 0x1p-12 : 0;
-    if (amount > 0) x.bound.add({Reach::value, Cause::approximation, amount, false, amount, loc, ir::name_of(op)});
+    auto loss = approximation_of(op);
+    if (!loss) return;
+    loss->loc = loc;
+    x.bound.add(*loss);
 }
 
 // Which ends of the range are still there after this operation? Functions such as exp have ranges of their own.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "verify/rounding_bound.h"
@@ -64,6 +65,9 @@ struct Rounded {
     Ends ends;           // of f32's range that it may be near to, as the start value of a maximum is
     bool known = false;  // false: nothing was assigned yet
 };
+
+// What an approximate function loses; of others nothing that is not of f32's size.
+std::optional<Loss> approximation_of(ir::ElementOp op);
 
 // Numbers for values, by what they are made of.
 class Numbers {

@@ -213,6 +213,7 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
         const ValueNode& inner = node(otherwise);
         return where(either(c, inner.condition), then, inner.args[1]);
     }
+    if (const auto whole = fold_to_one_end(c, then, otherwise)) return *whole;
     ValueNode n;
     n.kind = Kind::where;
     n.condition = c;

@@ -154,6 +154,8 @@ public:
     Value with_digits_apart(Value v);
     // Choices of the larger or the smaller of two numbers as their maximum or minimum.
     Value with_extremes(Value v);
+    // The same and more (value_choices.cpp): choices by comparisons of data, and comparisons of integer data, in one form.
+    Value with_choices(Value v);
 
     Value written_out(Value v, std::int64_t longest = 32, std::int64_t most = 128);
     // A fold of folds of the same kind with their order turned round, where neither range hangs on the other.
@@ -226,6 +228,15 @@ private:
     Value exponential(Value a);
     Value logarithm(Value a);
     Value extreme(const std::string& op, std::vector<Value> args);
+    std::optional<Poly> as_index(Value v);
+    Value as_condition(Value v);
+    std::optional<Coefficient> multiple_of(Value v, Value z);
+    std::optional<Coefficient> number_of_fold(Value v) const;
+    Value extreme_in_form(const std::string& op, const std::vector<Value>& parts);
+    Value chosen_by_order(Value x, Value y, Value then, Value otherwise);
+    Value chosen(Value condition, Value then, Value otherwise);
+    Value choice_outside(Value v);
+    std::optional<Value> fold_to_one_end(const Condition& c, Value then, Value otherwise);
     Value lift(const std::vector<Value>& args, const std::function<Value(const std::vector<Value>&)>& make, bool& lifted);
     bool unite_products(std::map<Value, Coefficient>& bases);
     Value merged_sums(const Coefficient& constant, std::map<Value, Coefficient> terms);

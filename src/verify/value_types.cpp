@@ -296,6 +296,16 @@ bool Values::fits(Value v, DType type) {
     }
     prover_.push();
     for (const Poly& extent : extents) prover_.assume(at_least(Poly(largest_size), extent));
+    if (!ints_.promises.empty()) {  // a loop as long as an element says: what is promised of the elements that the facts speak of
+        std::vector<Atom> atoms;
+        for (const Condition& fact : std::vector<Condition>(prover_.facts())) ints_.collect(fact, atoms);
+        for (const Atom a : std::set<Atom>(atoms.begin(), atoms.end())) {
+            const AtomInfo info = ints_.info(a);
+            if (info.kind != AtomInfo::Kind::element || static_cast<std::size_t>(info.tensor) >= ints_.promises.size()) continue;
+            if (const auto range = ints_.promises[static_cast<std::size_t>(info.tensor)].range)
+                prover_.assume(both(at_least(Poly::of(a), range->first), less(Poly::of(a), range->second)));
+        }
+    }
     const bool yes = whole_within(v, low, high, target::info(type).is_float);
     prover_.pop();
     return yes;

@@ -1,0 +1,14 @@
+"""Some tiles are in both."""
+import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2", threads=128)
+def branch_overlap(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    if i + 128 <= N:
+        tw.store(Y[i : i + 128], tw.load(X[i : i + 128]) * 2.0)
+    if i + 127 <= N:
+        tw.store(Y[i : i + 128], tw.load(X[i : i + 128], fill=0.0) * 2.0)

@@ -1,0 +1,12 @@
+"""One element too many."""
+import tilewright as tw
+from tilewright import f32, i32
+
+B, N = tw.sizes("B N")
+
+
+@tw.kernel(target="sm_80", computes="Y[b, t] = where(t < len[b], X[b, t], 0)", threads=128)
+def choice_length_at_the_edge(X: tw.Tensor(f32, B, N), len: tw.Tensor(i32, B), Y: tw.Tensor(f32, B, N)):
+    i, b = tw.grid(tw.cdiv(N, 128), B)
+    x = tw.load(X[b, i * 128 : i * 128 + 128], fill=0.0)
+    tw.store(Y[b, i * 128 : i * 128 + 128], tw.where(tw.arange(128) + i * 128 <= len[b], x, 0.0))

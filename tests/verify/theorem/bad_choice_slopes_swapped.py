@@ -1,0 +1,12 @@
+"""The slopes of the two sides are swapped."""
+import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = maximum(X[n], 0.5 * X[n])", threads=128)
+def choice_slopes_swapped(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=1)
+    tw.store(Y[i], tw.where(x >= 0.0, 0.5 * x, x))

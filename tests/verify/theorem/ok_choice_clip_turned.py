@@ -1,0 +1,12 @@
+"""Cut off from above first, then from below."""
+import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = minimum(maximum(X[n], -1), 1)", threads=128)
+def choice_clip_turned(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=1)
+    tw.store(Y[i], tw.maximum(tw.minimum(x, 1.0), -1.0))
