@@ -217,9 +217,10 @@ std::string Printer::stores_once(const ir::Distribution& d) const {
     return text;
 }
 
-// A thread's part of a tile in global memory; where tests follow, with its address computed before them.
-std::string Printer::address_text(const ir::GlobalView& view, const Tile& tile, const std::string& part) {
-    if (tile.bound.empty()) return part;
+// A thread's part of a tile in global memory. Where many tests follow, its address is computed before them; of few the compiler makes
+// better text by itself.
+std::string Printer::address_text(const ir::GlobalView& view, const Tile& tile, int accesses, const std::string& part) {
+    if (tile.bound.empty() || accesses < 16) return part;
     use("anchored");
     return fmt::format("tw::anchored({}, {})", names_.tensors[static_cast<std::size_t>(view.tensor)], part);
 }
@@ -240,7 +241,8 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
-    line(fmt::format("Tensor src = {};", address_text(op.src, *tile, fmt::format("thread.partition_S({})", tile->tensor))));
+    line(fmt::format("Tensor src = {};",
+                     address_text(op.src, *tile, dist(op.dst).values() / vector, fmt::format("thread.partition_S({})", tile->tensor))));
     line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
@@ -279,7 +281,8 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(bytes)), type, d)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
-    line(fmt::format("Tensor dst = {};", address_text(op.dst, *tile, fmt::format("thread.partition_D({})", tile->tensor))));
+    line(fmt::format("Tensor dst = {};",
+                     address_text(op.dst, *tile, d.values() / vector, fmt::format("thread.partition_D({})", tile->tensor))));
     line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", op.by_quads ? gathered_values(op.src) : compact(op.src)));
     if (failed()) return;
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");

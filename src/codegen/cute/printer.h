@@ -89,7 +89,7 @@ private:
         std::string whole;   // the whole tile is inside
     };
     std::optional<Tile> global_tile(const ir::GlobalView& view);
-    std::string address_text(const ir::GlobalView& view, const Tile& tile, const std::string& part);
+    std::string address_text(const ir::GlobalView& view, const Tile& tile, int accesses, const std::string& part);
     bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
     std::string compact(int f);
     std::string gathered_values(int f);
