@@ -179,15 +179,19 @@ void Flow::LoopSummary::at_most_once() {
     State after = body(s_);
     prover_.pop();
     for (int id : fragments_) {
+        const auto made = after.fragments.find(id);
+        if (made == after.fragments.end()) continue;  // in a branch that is never taken
         s_.roundings[id] = joined(rounding_of(id, s_), rounding_of(id, after));
         const auto before = s_.fragments.find(id);
         const Value was = before != s_.fragments.end() ? before->second : values_.unknown("after the loop: " + fragment_name(id));
-        s_.fragments[id] = values_.simplified(values_.where(entered_, values_.replace(after.fragments.at(id), {{variable_, lo_}}), was));
+        s_.fragments[id] = values_.simplified(values_.where(entered_, values_.replace(made->second, {{variable_, lo_}}), was));
     }
     for (int id : scalars_) {
+        const auto made = after.scalars.find(id);
+        if (made == after.scalars.end()) continue;
         const auto before = s_.scalars.find(id);
         const Poly was = before != s_.scalars.end() ? before->second : fresh_scalar(id);
-        s_.scalars[id] = values_.simplified(ints_.choice(entered_, ints_.replace(after.scalars.at(id), {{variable_, lo_}}), was));
+        s_.scalars[id] = values_.simplified(ints_.choice(entered_, ints_.replace(made->second, {{variable_, lo_}}), was));
     }
 }
 

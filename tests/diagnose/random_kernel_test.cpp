@@ -134,6 +134,26 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M), T: tw.const = 32):
     tw.store(Y[bn * T, bm * T], tw.load(s.T))
 )",
          "layout/strides", "the stride of dimension 0 is 4 instead of 8"},
+        // what a branch that is never taken would make, in a loop of one iteration
+        {R"(M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_90a", computes="Y[m, n] = X[m, n] - sum(i, X[m, i])", threads=64)
+def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
+    tw.assume(N <= 256)
+    rank = tw.grid(2)
+    n = rank * 128
+    row = tw.team(1, messages=M, depth=2)
+    for k in tw.range(1):
+        if k < M:
+            row.send(k, tw.load(X[k, n : n + 128], fill=0.0))
+    for m in tw.range(M):
+        if m + 1 < M:
+            row.send(m + 1, tw.load(X[m + 1, n : n + 128], fill=0.0))
+        total = row.receive(m)
+        tw.store(Y[m, n : n + 128], tw.load(X[m, n : n + 128], fill=0.0) - total)
+)",
+         "index/branch", "`if (k < M):` became `if 0:`"},
     };
     for (const Hole& hole : holes) {
         SourceMap sources;
