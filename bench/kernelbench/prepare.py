@@ -49,7 +49,7 @@ def prepare(graph, path, folder, program, seconds, jobs, precision):
     if not (folder / "report.json").exists():
         return dict(row, why=(done.stderr or done.stdout).strip()[-300:])
     report = json.loads((folder / "report.json").read_text())
-    row.update(generated=True, proved=report["proved"], kernels=[{k: v[k] for k in ("kernel", "family", "verdict")} for v in report["kernels"]])
+    row.update(generated=True, proved=report["proved"], composition=report.get("composition"), kernels=[{k: v[k] for k in ("kernel", "family", "verdict")} for v in report["kernels"]])
     if not report["proved"]:
         row["why"] = next((k.get("why", "")[:200] for k in report["kernels"] if k["verdict"] != "proved"), "")
     return row
