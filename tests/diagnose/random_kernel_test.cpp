@@ -138,7 +138,7 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M), T: tw.const = 32):
         {R"(M, N = tw.sizes("M N")
 
 
-@tw.kernel(target="sm_90a", computes="Y[m, n] = X[m, n] - sum(i, X[m, i])", threads=64)
+@tw.kernel(target="sm_90a", computes="Y[m, n] = 0.0 - sum(i, X[m, i]) + X[m, n]", threads=64)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     tw.assume(N <= 256)
     rank = tw.grid(2)
