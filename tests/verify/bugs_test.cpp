@@ -13,15 +13,6 @@ namespace bugs_test {
 
 using namespace testing_kernels;
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (const auto& entry : std::filesystem::directory_iterator(repository("tests/verify/bugs"))) {
-        if (entry.path().extension() == ".py") result.push_back(entry.path().stem().string());
-    }
-    std::sort(result.begin(), result.end());
-    return result;
-}
-
 struct Stated {
     std::set<std::string> codes;
     std::set<int> lines;
@@ -77,11 +68,12 @@ TEST_P(Bug, IsShownWithAConfirmedCounterexampleAtItsPlace) {
     EXPECT_EQ(violated, 1) << "exactly the refuted obligation is marked";
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, Bug, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
+INSTANTIATE_TEST_SUITE_P(Patterns, Bug, ::testing::ValuesIn(python_files("tests/verify/bugs")),
+                         [](const auto& given) { return given.param; });
 
 TEST(Bugs, ThereAreAtLeastTwoDozenAndControls) {
     int broken = 0, controls = 0;
-    for (const std::string& name : names()) {
+    for (const std::string& name : python_files("tests/verify/bugs")) {
         (stated(read_text(repository("tests/verify/bugs/" + name + ".py"))).codes.count("proved") ? controls : broken) += 1;
     }
     EXPECT_GE(broken, 24);

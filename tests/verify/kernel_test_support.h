@@ -24,6 +24,15 @@ inline std::string read_text(const std::filesystem::path& path) {
     return buffer.str();
 }
 
+// The names of a folder's Python files, without their ending, in order.
+inline std::vector<std::string> python_files(const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(repository(folder)))
+        if (entry.path().extension() == ".py") names.push_back(entry.path().stem().string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
 // Every kernel of a file, in file order. A failure to compile is a failure of the test that asked.
 inline std::vector<ir::Kernel> kernels_of(const std::string& file, const lower::ConstValues& constants = {}) {
     SourceMap sources;

@@ -14,15 +14,6 @@ namespace precision_test {
 
 using namespace testing_kernels;
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (const auto& entry : std::filesystem::directory_iterator(repository("tests/verify/precision"))) {
-        if (entry.path().extension() == ".py") result.push_back(entry.path().stem().string());
-    }
-    std::sort(result.begin(), result.end());
-    return result;
-}
-
 class Precision : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Precision, IsWhatTheFileSays) {
@@ -52,7 +43,8 @@ TEST_P(Precision, IsWhatTheFileSays) {
     EXPECT_NE(reason.find(expected.substr(12)), std::string::npos) << "reason: " << reason;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Precision, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
+INSTANTIATE_TEST_SUITE_P(Kernels, Precision, ::testing::ValuesIn(python_files("tests/verify/precision")),
+                         [](const auto& given) { return given.param; });
 
 ir::Module module_of_text(const std::string& text) {
     SourceMap sources;

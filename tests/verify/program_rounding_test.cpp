@@ -8,20 +8,10 @@ namespace program_rounding_test {
 
 using namespace testing_kernels;
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (const auto& entry : std::filesystem::directory_iterator(repository("tests/verify/program_rounding"))) {
-        if (entry.path().extension() == ".py") result.push_back(entry.path().stem().string());
-    }
-    std::sort(result.begin(), result.end());
-    return result;
-}
-
 class ProgramRounding : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ProgramRounding, NothingWrongIsProved) {
-    std::ifstream file(repository("tests/verify/program_rounding/" + GetParam() + ".py"));
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = read_text(repository("tests/verify/program_rounding/" + GetParam() + ".py"));
     SourceMap sources;
     DiagnosticSink sink;
     const auto module = lower::compile_text(sources, GetParam() + ".py", text, {}, sink);
@@ -36,7 +26,8 @@ TEST_P(ProgramRounding, NothingWrongIsProved) {
     EXPECT_EQ(result.proved(), GetParam().starts_with("ok_")) << reasons;
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, ProgramRounding, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
+INSTANTIATE_TEST_SUITE_P(Programs, ProgramRounding, ::testing::ValuesIn(python_files("tests/verify/program_rounding")),
+                         [](const auto& given) { return given.param; });
 
 }  // namespace program_rounding_test
 }  // namespace tw::verify

@@ -9,15 +9,6 @@ namespace theorem_test {
 
 using namespace testing_kernels;
 
-std::vector<std::string> names() {
-    std::vector<std::string> result;
-    for (const auto& entry : std::filesystem::directory_iterator(repository("tests/verify/theorem"))) {
-        if (entry.path().extension() == ".py") result.push_back(entry.path().stem().string());
-    }
-    std::sort(result.begin(), result.end());
-    return result;
-}
-
 class Theorem : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Theorem, NothingWrongIsProved) {
@@ -32,7 +23,8 @@ TEST_P(Theorem, NothingWrongIsProved) {
     EXPECT_EQ(result.proved(), GetParam().starts_with("ok_")) << reasons;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Theorem, ::testing::ValuesIn(names()), [](const auto& given) { return given.param; });
+INSTANTIATE_TEST_SUITE_P(Kernels, Theorem, ::testing::ValuesIn(python_files("tests/verify/theorem")),
+                         [](const auto& given) { return given.param; });
 
 }  // namespace theorem_test
 }  // namespace tw::verify
