@@ -4,27 +4,22 @@ import json
 import os
 import random
 import subprocess
+import sys
 
 import pytest
 
-PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import one_graph  # noqa: E402
+from one_graph import PROGRAM, graph, leaf, node  # noqa: E402
 
 
 def generated(folder, shape, op, attributes, before=(), dtype="f32", out=None, tolerance=2e-6):
     nodes, last = [], "x"
     for i, (fn, number) in enumerate(before):
-        nodes.append({"name": f"b{i}", "op": fn, "inputs": [last, number], "shape": list(shape), "dtype": "f32"})
+        nodes.append(node(f"b{i}", fn, [last, number], shape))
         last = f"b{i}"
-    nodes.append({"name": "y", "op": op, "inputs": [last], "attributes": attributes, "shape": list(out or shape), "dtype": dtype})
-    made = {"format": "tilewright-graph", "version": 1, "name": "lines", "inputs": [{"name": "x", "shape": list(shape), "dtype": "f32"}], "parameters": [], "nodes": nodes, "outputs": ["y"]}
-    path = folder / "graph.json"
-    path.write_text(json.dumps(made))
-    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "--emulate", "-o", str(folder / "out")], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
-    report = json.loads(done.stdout)
-    assert report["proved"], [(k["kernel"], k.get("why", "")[:300]) for k in report["kernels"] if k["verdict"] != "proved"]
-    assert report["emulated"]["worst"] < tolerance, report["emulated"]
-    return (folder / "out" / "kernels.py").read_text()
+    nodes.append({**node("y", op, [last], out or shape, **attributes), "dtype": dtype})
+    return one_graph.generated(graph([leaf("x", shape)], nodes), folder, tolerance)[0]
 
 
 def passes(text):

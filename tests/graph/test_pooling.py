@@ -1,32 +1,17 @@
 """Pooling by rows in registers and lines in shared memory: by hand and by chance, each proved, and right on the emulator."""
-import json
 import os
 import random
-import subprocess
+import sys
 
 import pytest
 
-PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
-
-
-def leaf(name, shape):
-    return {"name": name, "shape": list(shape), "dtype": "f32"}
-
-
-def node(name, op, inputs, shape, **attributes):
-    return {"name": name, "op": op, "inputs": inputs, "attributes": attributes, "shape": list(shape), "dtype": "f32"}
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import one_graph  # noqa: E402
+from one_graph import graph, leaf, node  # noqa: E402
 
 
 def generated(inputs, nodes, folder):
-    made = {"format": "tilewright-graph", "version": 1, "name": "pooling", "inputs": inputs, "parameters": [], "nodes": nodes, "outputs": [nodes[-1]["name"]]}
-    path = folder / "graph.json"
-    path.write_text(json.dumps(made))
-    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "--emulate", "-o", str(folder / "out")], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
-    report = json.loads(done.stdout)
-    assert report["proved"], [(k["kernel"], k.get("why", "")[:300]) for k in report["kernels"] if k["verdict"] != "proved"]
-    assert report["emulated"]["worst"] < 1e-5, report["emulated"]
-    return (folder / "out" / "kernels.py").read_text()
+    return one_graph.generated(graph(inputs, nodes), folder, 1e-5)[0]
 
 
 def pooled(op, x, kernel, stride, padding, dilation, after=None):

@@ -1,28 +1,19 @@
 """Transposed convolutions with strides: the remainders of a row in one kernel where they divide it, positions without a tap filled once; and windows with dimensions that have none."""
-import json
 import os
-import subprocess
+import sys
 
 import pytest
 
-PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import one_graph  # noqa: E402
+from one_graph import graph, leaf, node  # noqa: E402
 
 
 def generated(folder, shape, kernel, out, *more, **attributes):
     dims = len(shape) - 2
     attributes = {"stride": [1] * dims, "padding": [0] * dims, "dilation": [1] * dims, "groups": 1} | attributes
-    made = {"format": "tilewright-graph", "version": 1, "name": "remainders", "inputs": [{"name": "x", "shape": shape, "dtype": "f32"}],
-            "parameters": [{"name": "w", "shape": kernel, "dtype": "f32"}, {"name": "bias", "shape": [out[1]], "dtype": "f32"}],
-            "nodes": [{"name": "y", "op": "conv", "inputs": ["x", "w", "bias"], "attributes": attributes, "shape": out, "dtype": "f32"},
-                      {"name": "z", "op": "relu", "inputs": ["y"], "shape": out, "dtype": "f32"}], "outputs": ["z"]}
-    path = folder / "graph.json"
-    path.write_text(json.dumps(made))
-    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "--emulate", "-o", str(folder / "out"), *more], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
-    report = json.loads(done.stdout)
-    assert report["proved"], [(k["kernel"], k.get("why", "")[:300]) for k in report["kernels"] if k["verdict"] != "proved"]
-    assert report["emulated"]["worst"] < 6e-3, report["emulated"]
-    return (folder / "out" / "kernels.py").read_text(), json.loads((folder / "out" / "plan.json").read_text())
+    nodes = [node("y", "conv", ["x", "w", "bias"], out, **attributes), node("z", "relu", ["y"], out)]
+    return one_graph.generated(graph([leaf("x", shape)], nodes, parameters=[leaf("w", kernel), leaf("bias", [out[1]])]), folder, 6e-3, *more)[:2]
 
 
 @pytest.mark.parametrize("channels, results, rows, columns", [(64, 64, 6, 64), (8, 64, 5, 70), (32, 32, 4, 128), (16, 24, 3, 66)])

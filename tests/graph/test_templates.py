@@ -3,34 +3,19 @@ import json
 import os
 import random
 import subprocess
+import sys
 
 import pytest
 
-PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
-
-
-def leaf(name, shape):
-    return {"name": name, "shape": list(shape), "dtype": "f32"}
-
-
-def node(name, op, inputs, shape, **attributes):
-    return {"name": name, "op": op, "inputs": inputs, "attributes": attributes, "shape": list(shape), "dtype": "f32"}
-
-
-def graph(inputs, nodes, output):
-    return {"format": "tilewright-graph", "version": 1, "name": "template", "inputs": inputs, "parameters": [], "nodes": nodes, "outputs": [output]}
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import one_graph  # noqa: E402
+from one_graph import PROGRAM, graph, leaf, node  # noqa: E402
 
 
 def generated(made, folder, least_kernels, tolerance, *more):
-    path = folder / "graph.json"
-    path.write_text(json.dumps(made))
-    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "--emulate", "--large", "1", "-o", str(folder / "out"), *more], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
-    report = json.loads(done.stdout)
-    assert report["proved"], [(k["kernel"], k.get("why", "")[:300]) for k in report["kernels"] if k["verdict"] != "proved"]
+    text, plan, report = one_graph.generated(made, folder, tolerance, "--large", "1", *more)
     assert len(report["kernels"]) >= least_kernels
-    assert report["emulated"]["worst"] < tolerance, report["emulated"]
-    return (folder / "out" / "kernels.py").read_text(), json.loads((folder / "out" / "plan.json").read_text())
+    return text, plan
 
 
 def product(a_turned, b_turned, m, n, k, batch=None, after=()):
