@@ -412,12 +412,14 @@ std::string instead_of_direct(const Primitives& p, const Primitive& v) {
     return p.rows.contains(every) ? kDirect + v.from : every;
 }
 
-}  // namespace
-
-std::optional<KernelText> write_direct(const Primitives& p, const Group& group, const std::string& name) {
-    const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
-    if (v.window.padded || p.rows.contains(kDirect + v.from) || !direct_is_better(p, group)) return std::nullopt;
-    Group g = group;
+// A window whose positions are one phase: their atoms split by dimension. Nothing: what follows sees them otherwise.
+struct OnePhase {
+    Group group;
+    std::vector<Residue> residues;
+    std::vector<int> positions;
+};
+std::optional<OnePhase> one_phase(const Primitives& p, Group g) {
+    const Window& window = p.list[static_cast<std::size_t>(g.anchor)].window;
     const auto axes = g.axes.at(g.anchor);
     if (axes.back().empty()) return std::nullopt;
     std::set<int> ends;
@@ -425,12 +427,22 @@ std::optional<KernelText> write_direct(const Primitives& p, const Group& group, 
         if (!axis.empty()) ends.insert({axis.back(), atom_before(g, axis.front())});
     join_atoms(g, ends);
     std::vector<Residue> r;
-    for (std::size_t d = 0; d < v.window.out.size(); ++d) r.push_back(residues(v.window, d)[0]);
-    Phase phase(p, g, r, false);
-    const auto positions = phase.split();
+    for (std::size_t d = 0; d < window.out.size(); ++d) r.push_back(residues(window, d)[0]);
+    Phase phase(p, std::move(g), r, false);
+    auto positions = phase.split();
     if (positions.empty()) return std::nullopt;
-    Writer w(p, phase.group(), name);
-    if (!write_direct_phase(w, r, positions, true) || w.failed) return std::nullopt;
+    return OnePhase{phase.group(), std::move(r), std::move(positions)};
+}
+
+}  // namespace
+
+std::optional<KernelText> write_direct(const Primitives& p, const Group& group, const std::string& name) {
+    const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
+    if (v.window.padded || p.rows.contains(kDirect + v.from) || !direct_is_better(p, group)) return std::nullopt;
+    auto one = one_phase(p, group);
+    if (!one) return std::nullopt;
+    Writer w(p, one->group, name);
+    if (!write_direct_phase(w, one->residues, one->positions, true) || w.failed) return std::nullopt;
     auto kernel = w.finish();
     if (!kernel) return std::nullopt;
     kernel->rows = instead_of_direct(p, v);
@@ -441,26 +453,14 @@ std::optional<KernelText> write_pool(const Primitives& p, const Group& group, co
     const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
     const std::string other = "terms:" + v.from, never = "pool:" + v.from;  // Precision::rows
     if (v.kind != Kind::window || v.window.padded || v.window.transposed || v.fn == "dot" || p.rows.contains(never)) return std::nullopt;
-    Group g = group;
-    const auto axes = g.axes.at(g.anchor);
-    if (axes.back().empty()) return std::nullopt;
-    std::set<int> ends;
-    for (const auto& axis : axes)
-        if (!axis.empty()) ends.insert({axis.back(), atom_before(g, axis.front())});
-    join_atoms(g, ends);
-    std::vector<Residue> r;
-    std::size_t padded = 0;  // dimensions with taps outside
-    for (std::size_t d = 0; d < v.window.out.size(); ++d) {
-        r.push_back(residues(v.window, d)[0]);
-        if (v.window.kernel[d] > 1) ++padded;
-    }
-    Phase phase(p, g, r, false);
-    const auto positions = phase.split();
-    if (positions.empty()) return std::nullopt;
-    Writer w(p, phase.group(), name);
+    auto one = one_phase(p, group);
+    if (!one) return std::nullopt;
+    const auto& kernel_dims = v.window.kernel;
+    const auto wide = std::count_if(kernel_dims.begin(), kernel_dims.end(), [](std::int64_t n) { return n > 1; });
+    Writer w(p, one->group, name);
     // Taps one by one where one dimension has them, a fold elsewhere: each is the form that is seen to be what the kernel does; then the
     // other, then another template.
-    if (!write_pool_rows(w, r, positions, (padded == 1) != p.rows.contains(other)) || w.failed) return std::nullopt;
+    if (!write_pool_rows(w, one->residues, one->positions, (wide == 1) != p.rows.contains(other)) || w.failed) return std::nullopt;
     auto kernel = w.finish();
     if (!kernel) return std::nullopt;
     kernel->rows = p.rows.contains(other) ? never : other;

@@ -148,6 +148,13 @@ std::string take_line(CuteLaunch& launch, const std::string& key, const std::str
     return fmt::format("a launch has no `{}`", printable(key));
 }
 
+// "//   KEY VALUE"
+std::pair<std::string_view, std::string_view> key_and_value(std::string_view line) {
+    const std::string_view rest = trim(line.substr(2));
+    const auto blank = std::min(rest.find(' '), rest.size());
+    return {rest.substr(0, blank), trim(rest.substr(blank))};
+}
+
 }  // namespace
 
 Expected<std::vector<CuteLaunch>, CuteProblem> cute_launches(std::string_view text) {
@@ -166,9 +173,8 @@ Expected<std::vector<CuteLaunch>, CuteProblem> cute_launches(std::string_view te
         }
         if (line.substr(0, 4) != "//  ") open = false;
         if (!open) continue;
-        const std::string_view rest = trim(line.substr(2));
-        const auto blank = std::min(rest.find(' '), rest.size());
-        const std::string problem = take_line(out.back(), std::string(rest.substr(0, blank)), std::string(trim(rest.substr(blank))));
+        const auto [key, value] = key_and_value(line);
+        const std::string problem = take_line(out.back(), std::string(key), std::string(value));
         if (!problem.empty())
             return Unexpected{CuteProblem{
                 number, problem,
@@ -205,9 +211,7 @@ Expected<std::optional<CuteProgram>, CuteProblem> cute_program(std::string_view 
         }
         if (line.substr(0, 4) != "//  ") open = false;
         if (!open) continue;
-        const std::string_view rest = trim(line.substr(2));
-        const auto blank = std::min(rest.find(' '), rest.size());
-        const std::string_view key = rest.substr(0, blank), value = trim(rest.substr(blank));
+        const auto [key, value] = key_and_value(line);
         if (key == "buffer") {
             const auto buffer = cute_tensor(value, false);
             if (!buffer) return refuse("a buffer is NAME DTYPE (DIMENSIONS)[, strides (STRIDES)]");
