@@ -167,9 +167,11 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         emulate::TrialOptions trial;
         trial.seed = options.seed;
         trial.own_data = true;
+        trial.emulator.progress = [&](const emulate::Progress&) { return seconds() < 2 * options.search_seconds; };
         auto run = [&] { return emulate::run_program(module, program, sizes, trial); };
         const emulate::Trial t = run();
         ++tried;
+        if (t.gave_up || (sizes.empty() && !t.failed())) break;  // there are no others
         if (!t.refused.empty() || !t.failed()) continue;
         Counterexample c;
         c.kind = "wrong value";

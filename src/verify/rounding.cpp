@@ -42,6 +42,7 @@ public:
             changed_ = false;
             widen_ = pass >= 3;
             outputs_.clear();
+            parts_.clear();
             unbounded_.clear();
             out_of_range_.clear();
             std::fill(fragments_.begin(), fragments_.end(), Rounded{});
@@ -67,6 +68,8 @@ public:
         result.remarks = remarks();
         return result;
     }
+
+    const StoredParts& parts() const { return parts_; }
 
 private:
     // Parts of one output: what each of them allows.
@@ -372,10 +375,31 @@ private:
         (void)s;
     }
 
-    void store(int tensor, const Rounded& value, bool adds, const ir::GlobalView* view) {
+    // The part of a number that is stored, if it is one.
+    static StoredPart part_of(const Rounded& v, std::uint64_t place) {
+        StoredPart out;
+        out.place = place;
+        if (!v.only_parts || v.parts.size() != 1 || v.parts[0].y >= 0 || v.parts[0].coefficients.size() != 1) return out;
+        const auto& [at, factor] = *v.parts[0].coefficients.begin();
+        if (factor == 1) out.number = v.parts[0].x, out.level = at.first, out.unit = v.parts[0].x_unit;
+        return out;
+    }
+
+    static std::uint64_t mixed(std::uint64_t h, std::uint64_t x) { return (h ^ x) * 1099511628211ull; }
+    static std::uint64_t place_of(const ir::GlobalView& view) {
+        std::uint64_t h = mixed(3, view.gather_fragment >= 0 ? at(view.gather_fragment) + 17 : 1);
+        for (const ir::Expr& e : view.origin) h = mixed(h, e->hash);
+        for (const int d : view.dims) h = mixed(h, at(d) + 3);
+        for (const int e : view.extents) h = mixed(h, at(e) + 7);
+        for (const auto& l : view.limit) h = mixed(h, l ? (*l)->hash : 5);
+        return h;
+    }
+
+    void store(int tensor, const Rounded& value, bool adds, const ir::GlobalView* view, std::uint64_t place) {
         const DType type = k_.tensors[at(tensor)].dtype;
         Rounded v = value;
         if (target::info(type).is_float) v = a_.cast(type, v);
+        parts_[tensor].push_back(adds ? StoredPart{} : part_of(v, place));
         v = a_.settled(v);
         if (adds && target::info(type).is_float) {
             const double u = unit_roundoff(type);
@@ -395,10 +419,12 @@ private:
             kept->second = either(kept->second, v.bound);
         }
     }
-    void run(const Stmt&, const ir::StoreGlobal& o) { store(o.dst.tensor, get(o.src), false, &o.dst); }
-    void run(const Stmt&, const ir::AtomicAdd& o) { store(o.dst.tensor, get(o.src), true, &o.dst); }
+    void run(const Stmt&, const ir::StoreGlobal& o) { store(o.dst.tensor, get(o.src), false, &o.dst, place_of(o.dst)); }
+    void run(const Stmt&, const ir::AtomicAdd& o) { store(o.dst.tensor, get(o.src), true, &o.dst, 0); }
     void run(const Stmt& s, const ir::TmaStore& o) {
-        store(k_.tensor_maps[at(o.map)].tensor, read_shared(s, o.src), o.reduce_add, nullptr);
+        std::uint64_t place = 2;
+        for (const ir::Expr& e : o.coordinates) place = mixed(place, e->hash);
+        store(k_.tensor_maps[at(o.map)].tensor, read_shared(s, o.src), o.reduce_add, nullptr, place);
     }
 
     void run(const Stmt& s, const ir::LoadShared& o) {
@@ -615,6 +641,7 @@ private:
     std::unordered_map<const Stmt*, Rounded> written_;                // as it was written last
     std::unordered_map<const Stmt*, Bound> worst_;                    // over all passes
     std::map<int, Bound> stored_, outputs_;                           // tensors: over all passes, and of this one
+    StoredParts parts_;                                               // of this pass
     std::map<std::pair<int, int>, Rounded> sent_;
     std::map<const ir::ElementNode*, ir::Loc> unbounded_;                  // exponentials whose argument has no upper bound
     std::map<const void*, std::pair<ir::Loc, std::string>> out_of_range_;  // by the exponential, or the tile that is summed
@@ -624,6 +651,12 @@ private:
 };
 
 }  // namespace
+
+StoredParts stored_parts(const ir::Kernel& kernel) {
+    Walk walk(kernel, {});
+    walk.run();
+    return walk.parts();
+}
 
 RoundingResult check_rounding(const ir::Kernel& kernel, const std::vector<Dependence>& dependences) {
     if (kernel.computes.empty()) return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "ir/element_math.h"
@@ -26,6 +27,38 @@ double same_class(DType output) { return output == DType::F64 ? 0x1p-40 : 0x1p-1
 struct Stated {
     Rounded value;
     DType type = DType::F64;
+};
+
+// A number for a term's text, whatever its bound variables are called.
+class TermText {
+public:
+    std::uint64_t of(const Term& t) {
+        std::uint64_t h = mixed(static_cast<std::uint64_t>(t->kind), std::hash<std::string>{}(t->name));
+        h = mixed(mixed(h, static_cast<std::uint64_t>(t->dtype)), std::hash<double>{}(t->number));
+        if (t->kind != TermKind::reduce) h = mixed(h, static_cast<std::uint64_t>(t->id));
+        for (const ir::Expr& e : t->indices) h = mixed(h, bound(e)->hash);  // a range does not know the variable that runs over it
+        if (t->kind == TermKind::reduce) depth_[t->id].push_back(++level_);
+        for (const Term& a : t->args) h = mixed(h, of(a));
+        if (t->kind == TermKind::reduce) depth_[t->id].pop_back(), --level_;
+        return h;
+    }
+
+private:
+    static std::uint64_t mixed(std::uint64_t h, std::uint64_t x) {
+        return (h * 1099511628211ull) ^ (x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
+    }
+
+    ir::Expr bound(const ir::Expr& e) const {
+        return ir::substitute(e, [&](const ir::ExprNode& leaf) -> std::optional<ir::Expr> {
+            if (leaf.kind != ir::ExprKind::var) return std::nullopt;
+            const auto it = depth_.find(leaf.id);
+            if (it == depth_.end() || it->second.empty()) return std::nullopt;
+            return ir::var_expr(1'000'000 + it->second.back());
+        });
+    }
+
+    std::map<int, std::vector<int>> depth_;  // of the reductions around that bind a variable
+    int level_ = 0;
 };
 
 class StatedRounding {
@@ -85,7 +118,8 @@ private:
             const double u = unit_roundoff(s.type);
             s.value.bound.add({Reach::value, Cause::rounding, u, true, u, {}, std::string(target::name(s.type))});
         }
-        s.value.number = a_.numbers.fresh();
+        // The same fold of the same elements is the same value, wherever the equations of a launch name it.
+        s.value.number = a_.numbers.of({104, launch_, static_cast<std::int64_t>(TermText().of(t))});
         if (t->name == "prod") s.value = a_.settled(s.value);
         s.value.exact = t->name == "sum" || t->name == "prod" ? Exact{DType::F64} : s.value.exact;
         return s;
@@ -308,6 +342,47 @@ Bound unstated_in(const ir::Kernel& kernel) {
     return found;
 }
 
+// The part of a number that an equation states, if it states one.
+StoredPart stated_part(const Held& held) {
+    StoredPart out;
+    if (!held.whole.known || held.whole.parts.size() != 1 || held.whole.parts[0].y >= 0) return out;
+    const Parts& p = held.whole.parts[0];
+    if (p.coefficients.size() == 1 && p.coefficients.begin()->second == 1) out = {p.x, p.coefficients.begin()->first.first, p.x_unit, 0};
+    return out;
+}
+
+// Does the kernel split one computed value into the parts that its equations state? Two computations of that value may differ in the last
+// bit of f32 and round to two neighbours: a high part of one and the rest of the other are apart by a whole unit of the narrow type.
+bool split_together(const StoredParts& stored, int high, const StoredPart& high_part, int low, const StoredPart& low_part) {
+    const auto a = stored.find(high), b = stored.find(low);
+    if (a == stored.end() || b == stored.end() || a->second.size() != b->second.size()) return false;
+    for (std::size_t i = 0; i < a->second.size(); ++i) {
+        const StoredPart &x = a->second[i], &y = b->second[i];
+        if (x.number < 0 || x.number != y.number || x.place != y.place) return false;
+        if (x.level != high_part.level || y.level != low_part.level || x.unit != high_part.unit || y.unit != low_part.unit) return false;
+    }
+    return true;
+}
+
+// Parts that the kernel does not make of one value belong to nothing that a later launch adds them to.
+void forget_separate_parts(const ir::Kernel& kernel, std::map<int, Held>& by_tensor) {
+    std::optional<StoredParts> stored;
+    std::vector<int> separate;
+    for (const auto& [low, held] : by_tensor) {
+        const StoredPart part = stated_part(held);
+        if (held.whole.known && part.number < 0) separate.push_back(low);
+        if (part.number < 0 || part.level == 0) continue;
+        if (!stored) stored = stored_parts(kernel);
+        const bool together = std::any_of(by_tensor.begin(), by_tensor.end(), [&, low = low](const auto& other) {
+            const StoredPart high = stated_part(other.second);
+            return high.number == part.number && high.level == part.level - 1 && other.second.place == by_tensor.at(low).place &&
+                   split_together(*stored, other.first, high, low, part);
+        });
+        if (!together) separate.push_back(low);
+    }
+    for (const int tensor : separate) by_tensor[tensor].whole = {};
+}
+
 }  // namespace
 
 std::vector<Obligation> check_program_rounding(const ir::Module& module, const ir::Program& program) {
@@ -337,22 +412,28 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
             given[tensor] = it->second;
             if (written_as[actual[tensor]] != launch.arguments[i]) given[tensor] = {it->second.bound, it->second.exact, {}, {}};
         }
-        TensorBounds after;
+        const auto merged = [](const Held& x, const Held& y) { return Held{either(x.bound, y.bound), wider(x.exact, y.exact), {}, {}}; };
+        TensorBounds of_kernel, after;
         for (const ir::Equation& e : kernel.computes.equations) {
             ir::Equation stated = e;
             stated.value = with_extremes(e.value);
             const Held b = stated_rounding(arithmetic, stated, kernel.tensors, given, number);
-            auto [it, fresh] = after.try_emplace(actual[e.output], b);
-            if (const auto was = given.find(e.output); fresh && e.scatter && was != given.end())  // the elements that it does not name
-                it->second = {either(was->second.bound, b.bound), wider(was->second.exact, b.exact), {}, {}};
-            if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
+            auto [it, fresh] = of_kernel.try_emplace(e.output, b);
+            if (const auto was = given.find(e.output); fresh && e.scatter && was != given.end())
+                it->second = merged(was->second, b);  // the elements that it does not name
+            if (!fresh) it->second = merged(it->second, b);
+        }
+        forget_separate_parts(kernel, of_kernel);
+        for (const auto& [tensor, held] : of_kernel) {
+            auto [it, fresh] = after.try_emplace(actual[tensor], held);
+            if (!fresh) it->second = merged(it->second, held);
         }
         if (const Bound unstated = unstated_in(kernel); !unstated.losses.empty()) {
             for (auto& [tensor, held] : after) held = {series(held.bound, unstated), held.exact, {}, {}};
         }
         for (auto& [tensor, held] : after) {  // through a view, a part of it may be written
             const auto before = seen.count(tensor) ? holds.find(tensor) : holds.end();
-            if (before != holds.end()) held = {either(before->second.bound, held.bound), wider(before->second.exact, held.exact), {}, {}};
+            if (before != holds.end()) held = merged(before->second, held);
             holds[tensor] = std::move(held);
             written_as[tensor] = as[tensor];
         }

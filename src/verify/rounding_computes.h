@@ -23,6 +23,18 @@ using TensorBounds = std::map<int, Held>;
 Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& equation, const std::vector<ir::Tensor>& tensors,
                      const TensorBounds& holds = {}, std::int64_t launch = 0);
 
+// What a statement of a kernel stores to a tensor, where that is one part of a number (rounding_value.h, Parts).
+struct StoredPart {
+    int number = -1;  // of the value that was split: -1: what is stored is no part
+    int level = 0;
+    double unit = 0;
+    std::uint64_t place = 0;  // equal: the same elements of a tensor of the same shape
+    friend bool operator==(const StoredPart&, const StoredPart&) = default;
+};
+// By tensor, in the order of the statements.
+using StoredParts = std::map<int, std::vector<StoredPart>>;
+StoredParts stored_parts(const ir::Kernel& kernel);
+
 // Why the bound is not within what is allowed; empty: it is.
 std::string beyond_allowance(const Bound& actual, const Bound& allowed, ir::DType output);
 
