@@ -22,7 +22,7 @@ using ir::Stmt;
 
 namespace {
 
-ir::Kernel with_counted_rings(ir::Kernel kernel) {
+ir::Kernel with_counted_rings(const ir::Kernel& kernel) {
     const device::Facts facts(kernel);
     ir::Kernel counted = kernel;
     device::count_rings(counted, facts);
