@@ -177,7 +177,8 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
         for (const Origin::Fold& f : o.folds) {
             if (ints_.mentions(o.masks, f.variable)) why = "some of its values are masked: " + ints_.text(o.masks);
             if (!ints_.mentions(value, f.variable)) {
-                if (!prover_.holds(at_least(f.lo + Poly(1), f.hi))) why = "its values " + ints_.text(value) + " are taken in more than once";
+                if (!prover_.holds(at_least(f.lo + Poly(1), f.hi)))
+                    why = "its values " + ints_.text(value) + " are taken in more than once";
                 continue;
             }
             const Poly base = value - Poly::of(f.variable);
