@@ -168,6 +168,7 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         trial.seed = options.seed;
         trial.own_data = true;
         trial.emulator.progress = [&](const emulate::Progress&) { return seconds() < 2 * options.search_seconds; };
+        trial.reference.operation_limit = 20'000'000;
         auto run = [&] { return emulate::run_program(module, program, sizes, trial); };
         const emulate::Trial t = run();
         ++tried;
@@ -192,6 +193,7 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
             c.expected = e.error.expected;
             break;
         }
+        trial.emulator.progress = nullptr;  // it has come through once
         c.confirmed = run().failed();
         c.hint = "the kernels may each do what they say: compare what one leaves in a buffer with what the next expects there";
         result.counterexample = std::move(c);

@@ -140,6 +140,8 @@ struct Failure {
     emulate::Trial trial;
 };
 
+constexpr double longest_to_explain = 0.8;  // seconds of a run
+
 class Search {
 public:
     Search(const ir::Kernel& k, const SearchOptions& options) : k_(k), options_(options), start_(processor_seconds()) {
@@ -163,10 +165,12 @@ public:
         // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
         emulate::TrialOptions again = trial_options(found->conditions);
         again.expected = expected_of(*found, again);  // asked for several times below
-        if (options_.explain) again.emulator.history = std::make_shared<emulate::History>();
+        // (A history takes many times as long as the run.)
+        const bool explains = options_.explain && found->trial.seconds < longest_to_explain;
+        if (explains) again.emulator.history = std::make_shared<emulate::History>();
         const emulate::Trial replay = emulate::run_trial(k_, found->sizes, again);
         c.confirmed = replay.failed();
-        if (options_.explain && c.confirmed) {
+        if (explains && c.confirmed) {
             Suspects suspects;
             explain(c, k_, replay, again, wrong_output(found->trial), suspects);
             told("explained", found->sizes);
@@ -202,7 +206,12 @@ private:
 
     emulate::Trial attempt(const std::vector<std::int64_t>& sizes, const Conditions& c) {
         ++tried_;
-        return emulate::run_trial(k_, sizes, trial_options(c));
+        emulate::TrialOptions o = trial_options(c);
+        // One run is given up where it takes as long as the search may: the assumptions may admit large sizes alone.
+        const double begin = processor_seconds();
+        if (!o.emulator.progress)
+            o.emulator.progress = [&](const emulate::Progress&) { return seconds_since(begin) < std::max(1.0, options_.seconds); };
+        return emulate::run_trial(k_, sizes, o);
     }
 
     bool allowed(const std::vector<std::int64_t>& sizes) const {

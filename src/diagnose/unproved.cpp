@@ -237,7 +237,11 @@ UnprovedReasons about_expectations() {
         {"run over several folds", "the values come from more than one fold", "say it of one fold at a time"},
         {"leave some out", "the values step over some", "let the loop's step and the tile's width agree"},
         {"two folds of", "two folds over one tensor are added", "say it of each fold"},
-        {"nothing is taken in where", "for some sizes the fold is empty", "let the range of the expectation be empty there too"},
+        {"nothing is taken in where", "for some sizes the fold is empty, or a mask leaves places with nothing",
+         "let the range of the expectation be empty there too, or say it before the mask"},
+        {"are taken in more than once", "a value goes into the sum several times, or the sum is scaled by a whole number",
+         "say it of the sum before it is scaled or folded again"},
+        {"data decide what is taken in", "a choice by data keeps or drops what was added up", "say it before the choice"},
     };
 }
 

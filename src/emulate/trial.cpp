@@ -226,7 +226,7 @@ Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& size
 void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorData>& inputs, const std::vector<double>& scalars,
                    const TrialOptions& options) {
     if (!trial.outcome.clean() || k.computes.empty()) return;
-    auto expected = options.expected ? *options.expected : reference(k.computes, trial.sizes, scalars, inputs);
+    auto expected = options.expected ? *options.expected : reference(k.computes, trial.sizes, scalars, inputs, options.reference);
     if (!expected) {
         trial.refused = expected.error();
         return;
@@ -251,6 +251,7 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
             ReferenceOptions in_f32;
             in_f32.single_precision = true;
             if (!single) {
+                in_f32.operation_limit = options.reference.operation_limit;
                 auto made = reference(k.computes, trial.sizes, scalars, inputs, in_f32);
                 if (made) single = *std::move(made);
             }

@@ -18,6 +18,7 @@ struct TrialOptions {
     double tolerance = 0;                               // 0: from `computes` (stated_tolerance)
     std::map<std::string, double> tolerances;           // by output, before `tolerance`
     std::int64_t memory_limit = std::int64_t{8} << 30;  // bytes; sizes that need more are refused
+    ReferenceOptions reference;                         // what the reference may cost
     bool small_integers = false;                        // inputs are small integers, so that sums are exact and any slip is visible
     bool own_data = false;  // nobody asked for these inputs: what the equation does not define on them is not held against the kernel
     std::map<std::string, double> scalars;                         // given by name instead of drawn

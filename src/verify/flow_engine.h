@@ -412,15 +412,18 @@ private:
             Poly lo, hi;
         };
         std::vector<Fold> folds;  // around it, outermost first
+        bool repeated = false;    // taken in by a whole number of times, or by a count
         Condition when() const;   // the masks, and the ranges of the folds
     };
     struct Origins {
         std::vector<Origin> list;
         std::vector<Condition> none;  // where nothing has a part: fills
+        bool chosen = false;          // data say which of them have a part
         bool known = true;
         std::string why;  // not known: why
     };
     void collect_origins(Value v, Origin around, const std::vector<ir::FieldSource>& sources, Origins& out);
+    bool counted(const ValueNode& product) const;
     // The origins of a field at its element, and the field's value there.
     std::vector<std::pair<Origin, Poly>> field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s, const Integers::Leaf& leaf,
                                                       Origins& origins);
@@ -437,6 +440,7 @@ private:
     // the ways in which the store is executed.
     void finish_outputs();
     void unify_tile_loops();
+    bool of_one_execution(const Condition& c, const std::vector<Digit>& digits) const;
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     Poly start_of_row(const std::vector<Poly>& index, const std::vector<Digit>& digits, std::size_t d);

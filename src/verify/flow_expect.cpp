@@ -59,8 +59,10 @@ void Flow::collect_origins(Value v, Origin around, const std::vector<ir::FieldSo
             for (int side = 0; side < 2; ++side) {
                 Origin one = around;
                 one.masks = both(around.masks, side == 0 ? n.condition : negated(n.condition));
-                if (values_.node(n.args[at(side)]).kind == Kind::number && around.folds.empty()) out.none.push_back(one.masks);
+                const Condition masks = one.masks;
+                const std::size_t found = out.list.size() + out.none.size();
                 collect_origins(n.args[at(side)], std::move(one), sources, out);
+                if (out.list.size() + out.none.size() == found && around.folds.empty()) out.none.push_back(masks);
             }
             return;
         }
@@ -72,10 +74,30 @@ void Flow::collect_origins(Value v, Origin around, const std::vector<ir::FieldSo
             collect_origins(body, std::move(around), sources, out);
             return;
         }
+        case Kind::sum:
+            for (std::size_t i = 0; i < n.args.size(); ++i) {
+                Origin one = around;
+                one.repeated |= n.weights[i].integer() && !(n.weights[i] == 1) && !(n.weights[i] == -1);
+                collect_origins(n.args[i], std::move(one), sources, out);
+            }
+            return;
+        case Kind::product:
+            around.repeated |= counted(n);
+            for (Value a : n.args) collect_origins(a, around, sources, out);
+            return;
         default:
+            out.chosen |= n.kind == Kind::function && n.name == "select";
             for (Value a : n.args) collect_origins(a, around, sources, out);
             return;
     }
+}
+
+// Has the product a factor that counts something (how often a loop added it up)?
+bool Flow::counted(const ValueNode& product) const {
+    for (std::size_t i = 0; i < product.args.size(); ++i) {
+        if (values_.node(product.args[i]).kind == ValueNode::Kind::index && product.weights[i].positive()) return true;
+    }
+    return false;
 }
 
 std::vector<std::pair<Flow::Origin, Poly>> Flow::field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s,
@@ -149,11 +171,16 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
     const Condition empty = at_least(lo, hi);
     for (std::size_t i = 0; i < values.size() && why.empty(); ++i) {
         const auto& [o, value] = values[i];
+        if (o.repeated) why = "its values " + ints_.text(value) + " are taken in more than once, or scaled by a whole number";
         Poly first = value, end = value + Poly(1);  // what no fold moves is one value
         int moving = 0;
         for (const Origin::Fold& f : o.folds) {
             if (ints_.mentions(o.masks, f.variable)) why = "some of its values are masked: " + ints_.text(o.masks);
-            if (!ints_.mentions(value, f.variable)) continue;
+            if (!ints_.mentions(value, f.variable)) {
+                if (!prover_.holds(at_least(f.lo + Poly(1), f.hi)))
+                    why = "its values " + ints_.text(value) + " are taken in more than once";
+                continue;
+            }
             const Poly base = value - Poly::of(f.variable);
             if (++moving > 1) why = "its values " + ints_.text(value) + " run over several folds";
             else if (ints_.mentions(base, f.variable)) why = "its values " + ints_.text(value) + " leave some out";
@@ -178,13 +205,18 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
                 why = "two folds of " + tensor_name(values[i].first.tensor) + " are added up";
         }
     }
-    // Where nothing was taken in, the range must be empty, unless the place itself is masked (a row beyond the tensor).
+    if (origins.chosen && why.empty()) why = "data decide what is taken in";
+    // Where nothing was taken in, the range must be empty, unless the place itself lies beyond a tensor (a row that is not there).
+    Condition beyond = empty;
+    for (const auto& [o, value] : values) {
+        for (std::size_t d = 0; d < o.index.size(); ++d) {
+            const Poly& i = o.index[d];
+            if (std::any_of(o.folds.begin(), o.folds.end(), [&](const Origin::Fold& f) { return ints_.mentions(i, f.variable); })) continue;
+            beyond = either(beyond, either(at_least(i, poly(k_.tensors[at(o.tensor)].dims[d], s)), less(i, Poly(0))));
+        }
+    }
     for (const Condition& c : origins.none) {
-        if (!why.empty()) continue;
-        std::vector<Atom> atoms;
-        ints_.collect(c, atoms);
-        if (std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return coordinates_.count(a) > 0; })) continue;
-        if (!prover_.holds_given(c, empty)) why = "nothing is taken in where " + ints_.text(c);
+        if (why.empty() && !prover_.holds_given(c, beyond)) why = "nothing is taken in where " + ints_.text(c);
     }
     oblige("expect", "TW1010", e.text, stmt, why.empty(), why,
            [&] { return prover_.holds(both(equals(anything(), lo), equals(anything(), hi))); });

@@ -222,10 +222,9 @@ void Flow::mask_store(Store& store, const Place& p, const StoredPart& part) {
     if (group && !prover_.holds_given(p.inside, bounds)) {
         store.partial = "it may touch rows of a neighbouring group: could not show " + ints_.text(bounds) + " where it stores";
     }
-    // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
-    const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) {
-                          return prover_.holds_given(behind_->entered, c.condition);
-                      });
+    // After a loop that runs behind, the last iteration's elements are stored where there was an iteration. That the conditions around the
+    // store ask for no more is shown without what they themselves say.
+    const bool last = behind_ && !behind_->inside && not_implied_by(behind_->entered).empty();
     store.conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
     if (store.conditional && behind_) store.alternative = not_implied_by(bounds);
     else if (store.conditional && !group) {

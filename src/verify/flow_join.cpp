@@ -109,8 +109,7 @@ bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std:
     // Of every execution: what is known of all of them.
     Prover local(ints_);
     for (const Condition& c : (*cut)->facts) {
-        if (std::none_of((*cut)->digits.begin(), (*cut)->digits.end(), [&](const Digit& x) { return ints_.mentions(c, x.atom); }))
-            local.assume(c);
+        if (!of_one_execution(c, (*cut)->digits)) local.assume(c);
     }
     for (const ir::Assumption& a : k_.assumptions) local.assume(ints_.condition_from(a.condition, leaf(empty)));
     for (const auto& [atom, extent] : around) local.assume(both(at_least(Poly::of(atom), Poly(0)), less(Poly::of(atom), extent)));

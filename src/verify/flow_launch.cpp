@@ -11,7 +11,7 @@ FlowResult Flow::run() {
     for (int axis = 0; axis < 3; ++axis) {
         static const char* names[] = {"block.x", "block.y", "block.z", "grid.x", "grid.y", "grid.z"};
         block_[axis] = ints_.symbol(names[axis], 0);
-        grid_[axis] = ints_.symbol(names[axis + 3], 1);
+        grid_[axis] = ints_.symbol(names[axis + 3], 0);  // a launch may have no block at all
     }
     rank_ = ints_.symbol("cluster_rank", 0, cluster_size() - 1);
     for (int axis = 0; axis < 3; ++axis) {
@@ -72,17 +72,22 @@ FlowResult Flow::run() {
     }
     for (const ir::Assumption& a : k_.assumptions) prover_.assume(ints_.condition_from(a.condition, leaf(state)));
     impossible_ = !k_.assumptions.empty() && prover_.contradictory();
+    std::vector<Poly> wanted;
+    for (int axis = 0; axis < 3; ++axis) {
+        wanted.push_back(ints_.from(k_.grid[axis], leaf(state)));
+        // The launch needs a grid of whole clusters.
+        if (k_.persistent && axis == 0) prover_.assume(at_least(wanted.back(), grid_size_[axis]));
+        else prover_.assume(equals(grid_size_[axis], wanted.back()));
+    }
+    // What follows is known of a block, and of none where there are no blocks: it says nothing of the launch as a whole.
+    prover_.push();
     for (int axis = 0; axis < 3; ++axis) {
         prover_.assume(less(Poly::of(block_[axis]), Poly::of(grid_[axis])));
-        const Poly wanted = ints_.from(k_.grid[axis], leaf(state));
-        // The launch needs a grid of whole clusters.
-        if (k_.persistent && axis == 0) prover_.assume(at_least(wanted, grid_size_[axis]));
-        else prover_.assume(equals(grid_size_[axis], wanted));
         if (axis == clustered_axis_) digits_.push_back({rank_, Poly(cluster_size()), false});
         if (!k_.persistent || axis > 0) {
             if (axis == clustered_axis_ && one_cluster) continue;
             if (axis == clustered_axis_) digits_.push_back({block_[axis], Poly::of(grid_[axis]), false});
-            else if (wanted.constant() != 1) split_block_index(axis, wanted);
+            else if (wanted[at(axis)].constant() != 1) split_block_index(axis, wanted[at(axis)]);
         }
     }
     // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
@@ -102,6 +107,7 @@ FlowResult Flow::run() {
     if (!settled)
         oblige("output value", "TW1001", "how values are rounded on their way through shared memory is known", k_.body.front(), false,
                "it is not the same in every pass over the kernel", {});
+    prover_.pop();
     finish_outputs();
     result_.questions = prover_.counts().answered;
     result_.questions["none"] = prover_.counts().refused;

@@ -114,7 +114,12 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
     for (const Digit& d : folded) renamed[d.atom] = Poly::of(ints_.fresh("part", 0));
     prover_.push();
     for (const Condition& f : store.facts) {
-        if (std::none_of(folded.begin(), folded.end(), [&](const Digit& d) { return ints_.mentions(f, d.atom); })) prover_.assume(f);
+        const bool of_one = std::any_of(folded.begin(), folded.end(), [&](const Digit& d) { return ints_.mentions(f, d.atom); }) ||
+                            std::any_of(std::begin(block_), std::end(block_), [&](Atom b) {  // a block index that was taken apart
+                                return ints_.mentions(f, b) &&
+                                       std::none_of(store.digits.begin(), store.digits.end(), [&](const Digit& d) { return d.atom == b; });
+                            });
+        if (!of_one) prover_.assume(f);
     }
     for (std::size_t d = 0; d < store.index.size(); ++d) {
         prover_.assume(less(store.index[d], poly(equation.output_extents[d], empty)));
@@ -311,6 +316,12 @@ Poly Flow::start_of_row(const std::vector<Poly>& index, const std::vector<Digit>
     return quotient ? start : Poly(0);
 }
 
+// Does it speak of one execution of a store (that its loops run at all, that there is such a block), not of the launch?
+bool Flow::of_one_execution(const Condition& c, const std::vector<Digit>& digits) const {
+    return std::any_of(digits.begin(), digits.end(), [&](const Digit& d) { return ints_.mentions(c, d.atom); }) ||
+           std::any_of(std::begin(block_), std::end(block_), [&](Atom b) { return ints_.mentions(c, b); });
+}
+
 bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas,
                      std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
@@ -395,8 +406,7 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     Prover local(ints_);
     // What is known of one execution (that its loops run at all) is not known of the whole.
     for (const Condition& c : first.facts) {
-        if (std::none_of(digits.begin(), digits.end(), [&](const Digit& d) { return ints_.mentions(c, d.atom); }))
-            local.assume(ints_.replace(c, reversed));
+        if (!of_one_execution(c, digits)) local.assume(ints_.replace(c, reversed));
     }
     for (const ir::Assumption& a : k_.assumptions) {
         State empty;

@@ -173,6 +173,32 @@ std::vector<std::int64_t> values_enumerated(const std::set<std::int64_t>& sides,
     }
     return {values.begin(), values.end()};
 }
+
+// What all sizes that are admitted are multiples of, as far as that is seen: the least one, if there is none before its double.
+std::int64_t multiple_of_sizes(const std::function<bool(std::int64_t)>& admitted) {
+    constexpr std::int64_t largest = 512;
+    std::int64_t least = 1;
+    while (least <= largest && !admitted(least)) ++least;
+    if (least > largest) return 1;
+    for (std::int64_t v = least + 1; v < 2 * least; ++v) {
+        if (admitted(v)) return 1;
+    }
+    return admitted(2 * least) ? least : 1;
+}
+
+// Is some size admitted for each number of tiles, up to the largest that is?
+bool admits_small_sizes(const std::set<std::int64_t>& sides, std::int64_t unit, const std::function<bool(std::int64_t)>& admitted) {
+    bool ended = false, some = false;
+    for (std::int64_t t : sides) {
+        bool any = false;
+        for (std::int64_t v = t * unit; v > (t - 1) * unit && !any; --v) any = admitted(v);
+        if (any && ended) return false;
+        some = some || any;
+        ended = ended || !any;
+    }
+    return some;
+}
+
 constexpr std::int64_t largest_unit_by_element = 64;
 constexpr std::int64_t most_tiles_enumerated = 4'000'000;
 constexpr std::int64_t largest_constant_of_an_order = 256;
@@ -285,43 +311,35 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         State empty;
         assumed.push_back(compiled(ints_.condition_from(a.condition, leaf(empty)), known));
     }
-    for (std::size_t i = 0; i < sizes.size(); ++i) {  // a size that must be a multiple of something is enumerated in steps of that
+    // Does the assumption on this size alone admit it?
+    const auto admitted = [&](std::size_t i, std::int64_t v) {
         for (Atom a : sizes) known.unset(a);
-        std::int64_t least = 1;
-        for (known.set(sizes[i], 1);
-             least <= 64 && std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); });
-             known.set(sizes[i], least))
-            ++least;
-        if (least <= 64) units[i] = std::lcm(units[i], least);
-    }
+        known.set(sizes[i], v);
+        return std::none_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); });
+    };
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        units[i] = std::lcm(units[i], multiple_of_sizes([&](std::int64_t v) { return admitted(i, v); }));
     const std::set<std::int64_t> sides = tiles_enumerated(order.size(), constants);
+    // Sizes that the assumptions exclude are left out, if those that they admit are the small ones. Where they begin further away (M >=
+    // 5000, M * N >= 1e8) nothing would be tried: then the order has to be right for all sizes.
+    bool heeds = true;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        heeds = heeds && admits_small_sizes(sides, units[i], [&](std::int64_t v) { return admitted(i, v); });
     std::vector<std::vector<std::int64_t>> values;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const bool every = shape.by_element().count(sizes[i]) != 0;
-        if (every && units[i] > largest_unit_by_element)
-            return why = "the tile order follows the elements of a size, not its tiles of " + std::to_string(units[i]), false;
-        const auto parts = shape.parts().find(sizes[i]);
-        for (Atom a : sizes) known.unset(a);
-        const auto admitted = [&](std::int64_t v) {
-            known.set(sizes[i], v);
-            return std::none_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); });
-        };
-        values.push_back(
-            values_enumerated(sides, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second, every, admitted));
-    }
-    std::vector<std::size_t> chosen(sizes.size(), 0);
-    std::int64_t enumerated = 0;
-    for (;;) {
-        for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], values[i][chosen[i]]);
-        auto next_sizes = [&] {
-            std::size_t d = 0;
-            while (d < chosen.size() && ++chosen[d] == values[d].size()) chosen[d++] = 0;
-            return d < chosen.size();
-        };
-        if (std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {  // no launch has these sizes
-            if (!next_sizes()) break;
-            continue;
+    const auto list_values = [&]() -> bool {
+        values.clear();
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            const bool every = shape.by_element().count(sizes[i]) != 0;
+            if (every && units[i] > largest_unit_by_element)
+                return why = "the tile order follows the elements of a size, not its tiles of " + std::to_string(units[i]), false;
+            const auto parts = shape.parts().find(sizes[i]);
+            values.push_back(values_enumerated(sides, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second,
+                                               every, [&](std::int64_t v) { return !heeds || admitted(i, v); }));
         }
+        return true;
+    };
+    std::int64_t enumerated = 0, grids = 0, tried = 0;
+    const auto all_of_one_grid = [&]() -> bool {
         std::vector<std::int64_t> counts;
         std::int64_t product = 1;
         for (std::size_t j = 0; j < order.size(); ++j) {
@@ -369,7 +387,29 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
                 return why = "the number of tiles is not the product of the tile counts", false;
             if (elsewhere.empty()) break;
         }
-        if (!next_sizes()) break;
+        return true;
+    };
+    const auto all_grids = [&]() -> bool {
+        if (!list_values()) return false;
+        grids = tried = 0;
+        std::vector<std::size_t> chosen(sizes.size(), 0);
+        for (std::size_t d = 0; d == 0 || d < chosen.size();) {
+            bool alone = true;  // each size by itself
+            for (std::size_t i = 0; heeds && i < sizes.size(); ++i) alone = alone && admitted(i, values[i][chosen[i]]);
+            for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], values[i][chosen[i]]);
+            const bool here = !heeds || std::none_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); });
+            grids += alone, tried += here;
+            if (here && !all_of_one_grid()) return false;
+            d = 0;
+            while (d < chosen.size() && ++chosen[d] == values[d].size()) chosen[d++] = 0;
+            if (chosen.empty()) break;
+        }
+        return true;
+    };
+    if (!all_grids()) return false;
+    if (heeds && 4 * tried < grids) {  // what several sizes are together leaves too few
+        heeds = false;
+        if (!all_grids()) return false;
     }
     lemmas.push_back(shown_lemma(order.size()));
     order_shown_ = std::move(shown);

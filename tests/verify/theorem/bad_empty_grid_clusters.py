@@ -1,0 +1,11 @@
+import tilewright as tw
+from tilewright import f32
+
+K = tw.sizes("K")
+
+
+@tw.kernel(target="sm_90a", computes="Y[n] = X[n]", threads=128, cluster=(2, 1, 1))
+def kern(X: tw.Tensor(f32, 128), Z: tw.Tensor(f32, K), Y: tw.Tensor(f32, 128)):
+    """There is no cluster where K is 0."""
+    b = tw.grid(2 * tw.cdiv(K, 64))
+    tw.store(Y[b * 64 : b * 64 + 64], tw.load(X[b * 64 : b * 64 + 64], fill=0.0))
