@@ -76,7 +76,7 @@ def place(t, columns, a):
 def rising(t, n, a):
     """Causal: sections of heads whose keys and values have 32 MiB and stay in L2. In a section, tiles of even number from short to long, then those of odd number
     from long to short: dealt out to the blocks in turn, all get about the same amount of work."""
-    section = tw.min(tw.max(1, 2**23 // a.D // T) * a.G, B * (HK * a.G))
+    section = tw.min(tw.max(1, 2**23 * a.G // a.D // T), B * (HK * a.G))
     first = t // (section * n) * section
     heads = tw.min(section, B * (HK * a.G) - first)
     k = (t - first * n) // heads

@@ -174,6 +174,31 @@ std::vector<std::int64_t> values_enumerated(const std::set<std::int64_t>& sides,
     return {values.begin(), values.end()};
 }
 
+// By what a size is multiplied wherever it stands in these formulas and in what they are made of (eight heads for each of K and V): then
+// the order knows that product alone. 0: it stands in none.
+std::int64_t factor_of_size(const Integers& ints, Atom size, const std::vector<Poly>& formulas) {
+    std::int64_t factor = 0;
+    std::set<Atom> seen;
+    const std::function<void(const Poly&)> look = [&](const Poly& p) {
+        for (const auto& [monomial, coefficient] : p.terms) {
+            for (const Atom a : monomial) {
+                if (a == size) {
+                    factor = std::gcd(factor, coefficient);
+                    continue;
+                }
+                if (!seen.insert(a).second) continue;
+                const AtomInfo info = ints.info(a);
+                const bool plain = info.kind == AtomInfo::Kind::symbol || info.kind == AtomInfo::Kind::quotient ||
+                                   info.kind == AtomInfo::Kind::minimum || info.kind == AtomInfo::Kind::maximum;
+                if (!plain) factor = 1;
+                for (const Poly& arg : info.args) look(arg);
+            }
+        }
+    };
+    for (const Poly& p : formulas) look(p);
+    return factor;
+}
+
 // What all sizes that are admitted are multiples of, as far as that is seen: the least one, if there is none before its double.
 std::int64_t multiple_of_sizes(const std::function<bool(std::int64_t)>& admitted) {
     constexpr std::int64_t largest = 512;
@@ -282,7 +307,14 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     std::set<Atom> loops, given;
     for (const Digit& d : executions) loops.insert(d.atom);
     for (const auto& [a, least] : elsewhere) given.insert(a);
-    TileOrderShape shape(ints_, sizes, units, loops, given);
+    std::vector<Poly> formulas;
+    for (Atom a : order) formulas.push_back(expanded(Poly::of(a))), formulas.push_back(tile_extent_[a].second);
+    for (const auto& [symbol, definition] : derived) formulas.push_back(definition);
+    for (const Digit& d : executions) formulas.push_back(expanded(d.extent));
+    std::vector<std::int64_t> factors;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        factors.push_back(units[i] == 1 ? std::max<std::int64_t>(1, factor_of_size(ints_, sizes[i], formulas)) : 1);
+    TileOrderShape shape(ints_, sizes, units, factors, loops, given);
     for (Atom a : order) shape.look(expanded(Poly::of(a)));
     for (const auto& [symbol, definition] : derived) shape.look(definition);
     for (const Digit& d : executions) shape.look(expanded(d.extent));
@@ -333,7 +365,11 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
             if (every && units[i] > largest_unit_by_element)
                 return why = "the tile order follows the elements of a size, not its tiles of " + std::to_string(units[i]), false;
             const auto parts = shape.parts().find(sizes[i]);
-            values.push_back(values_enumerated(sides, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second,
+            // Of a size that stands for so many tiles there are fewer values up to a number of tiles.
+            const std::int64_t factor = factors[i];
+            std::set<std::int64_t> own = factor > 1 ? std::set<std::int64_t>{1, 2, 3} : sides;
+            for (std::int64_t t : sides) own.insert(factor > 1 ? (t + factor - 1) / factor : t);
+            values.push_back(values_enumerated(own, units[i], parts == shape.parts().end() ? std::set<std::int64_t>() : parts->second,
                                                every, [&](std::int64_t v) { return !heeds || admitted(i, v); }));
         }
         return true;

@@ -53,9 +53,18 @@ bool TileOrderShape::is_remainder(const Poly& p, Atom quotient) const {
                         [&](const auto& term) { return std::find(term.first.begin(), term.first.end(), quotient) != term.first.end(); });
 }
 
+std::int64_t TileOrderShape::magnitude(const Monomial& product, std::int64_t coefficient) const {
+    std::int64_t out = std::abs(coefficient);
+    for (const Atom a : product) {
+        const auto found = std::find(sizes_.begin(), sizes_.end(), a);
+        if (found != sizes_.end()) out /= factors_[static_cast<std::size_t>(found - sizes_.begin())];
+    }
+    return out;
+}
+
 void TileOrderShape::look(const Poly& p, std::int64_t scale, std::int64_t chain, const Degrees& divided) {
     for (const auto& [m, k] : p.terms) {
-        const std::int64_t c = (std::abs(k) + scale - 1) / scale;
+        const std::int64_t c = (magnitude(m, k) + scale - 1) / scale;
         if (c > 1) constants_.insert(c);
         for (Atom a : m) {  // elements, not tiles
             const auto found = std::find(sizes_.begin(), sizes_.end(), a);
@@ -122,7 +131,7 @@ void TileOrderShape::look(Atom a, std::int64_t chain, const Degrees& divided) {
     std::int64_t most = 1;
     Degrees deeper = divided;
     for (const auto& [m, k] : by.terms) {
-        const std::int64_t c = (std::abs(k) + scale - 1) / scale;
+        const std::int64_t c = (magnitude(m, k) + scale - 1) / scale;
         most = std::max(most, c);
         if (c > (1 << 20) || chain > (1 << 20)) return refuse("the tile order divides by too large a number");
         if (c * chain > 1) constants_.insert(c * chain);

@@ -16,10 +16,11 @@ namespace tw::verify {
 class TileOrderShape {
 public:
     // `sizes`: of the tiled dimensions, with the extents of their tiles; `loops`: the variables of the tile loops; `given`: atoms that are
-    // enumerated like sizes and stand for a number.
+    // enumerated like sizes and stand for a number. `factors`: by what each size is multiplied wherever it stands (factor_of_size); the
+    // formula is then one in the product.
     TileOrderShape(const Integers& ints, const std::vector<Atom>& sizes, const std::vector<std::int64_t>& units,
-                   const std::set<Atom>& loops, const std::set<Atom>& given)
-        : ints_(ints), sizes_(sizes), units_(units), loops_(loops), given_(given) {}
+                   const std::vector<std::int64_t>& factors, const std::set<Atom>& loops, const std::set<Atom>& given)
+        : ints_(ints), sizes_(sizes), units_(units), factors_(factors), loops_(loops), given_(given) {}
 
     // Pre: `p` is in terms of loops, sizes and `given` alone.
     void look(const Poly& p) { look(p, 1, 1, {}); }
@@ -42,13 +43,15 @@ private:
     bool moves(Atom a) const;  // with a loop
     bool is_remainder(const Poly& p, Atom quotient) const;
     bool in_tiles(const Poly& over, const Poly& by);
+    // The coefficient of a product of atoms, in terms of the sizes with their factors.
+    std::int64_t magnitude(const Monomial& product, std::int64_t coefficient) const;
     void refuse(const std::string& why) {
         if (obstacle_.empty()) obstacle_ = why;
     }
 
     const Integers& ints_;
     const std::vector<Atom>& sizes_;
-    const std::vector<std::int64_t>& units_;
+    const std::vector<std::int64_t>&units_, &factors_;
     const std::set<Atom>&loops_, &given_;
     std::set<std::int64_t> constants_;
     std::set<Atom> by_element_;
