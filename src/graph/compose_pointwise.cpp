@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "graph/compose_node.h"
@@ -93,6 +94,7 @@ std::optional<std::string> NodeText::views() {
     const Indices i = own();
     if (n.op == "reshape") return raw(0, reshaped(shape(0), n.shape, i));
     if (n.op == "expand") return raw(0, broadcast(0, i));
+    if (n.op == "cat" || n.op == "index_select" || n.op == "gather") return places();
     if (n.op != "permute" && n.op != "slice") return std::nullopt;
     const std::size_t rank = n.shape.size();
     const Shape how = list(n.op == "slice" ? "starts" : "order", rank, 0);
@@ -100,6 +102,45 @@ std::optional<std::string> NodeText::views() {
     for (std::size_t d = 0; d < rank; ++d) {
         if (n.op == "slice") from[d] = fmt::format("{} + {}", i[d], how[d]);
         else from[static_cast<std::size_t>(how[d] < 0 ? how[d] + static_cast<std::int64_t>(rank) : how[d])] = i[d];
+    }
+    return raw(0, from);
+}
+
+std::optional<std::string> NodeText::places() {
+    const Indices i = own();
+    const auto rank = static_cast<std::int64_t>(shape(0).size());
+    const std::int64_t dim = integer_in(n.attributes, "dim", 0, -8, 8);
+    const std::size_t a = zu(dim < 0 ? dim + rank : dim);
+    if (n.op == "cat") {
+        std::string text, end;
+        std::int64_t start = 0;
+        for (std::size_t k = 0; k < n.in.size(); ++k) {
+            Indices from = i;
+            if (start > 0) from[a] = fmt::format("{} - {}", i[a], start);
+            if (shape(k)[a] == 1) from[a] = "0";
+            start += shape(k)[a];
+            const std::string x = dtype(k) == n.dtype && n.dtype != "bool" ? raw(k, from)
+                                  : n.dtype == "bool"                      ? truth(k, from)
+                                                                           : real(k, from);
+            if (k + 1 == n.in.size()) {
+                text += x;
+            } else {
+                text += fmt::format("where({} < {}, {}, ", i[a], start, x);
+                end += ")";
+            }
+        }
+        return text + end;
+    }
+    const std::size_t many = n.op == "gather" ? 1 : shape(1).size();
+    const auto begin = i.begin() + static_cast<std::ptrdiff_t>(a), past = begin + static_cast<std::ptrdiff_t>(many);
+    Indices from(i.begin(), begin);
+    Indices which = n.op == "gather" ? i : Indices(begin, past);
+    from.push_back(raw(1, which));
+    from.insert(from.end(), past, i.end());
+    if (n.in[1].node >= 0) {
+        const std::int64_t extent = shape(0)[a];
+        const auto known = out.range.find(n.in[1].node);
+        out.range[n.in[1].node] = known == out.range.end() ? extent : std::min(known->second, extent);
     }
     return raw(0, from);
 }

@@ -212,6 +212,8 @@ Value Writer::value(int id) {
         std::string text = near != staged.end() ? near->second : load(read->second, parameter(read->second, v.dtype), v.dtype);
         if (v.dtype == "bool") {
             out.logical = true;
+        } else if (raw) {
+            out.raw = true;
         } else if (v.dtype == "f64") {
             out.wide = true;
         } else if (v.dtype != "f32") {
@@ -221,6 +223,8 @@ Value Writer::value(int id) {
         line(fmt::format("{} = {}", out.text, text));
     } else if (v.kind == Kind::reshape || (v.kind == Kind::pointwise && v.fn == "copy")) {
         out = value(v.in[0]);
+    } else if (v.kind == Kind::cat) {
+        out = value(v.in[part]);
     } else if (v.kind == Kind::pick) {
         const Read& from = g.picks.at(id);
         const Read& which = g.reads.at(v.in[1]);
@@ -332,7 +336,7 @@ void Writer::store(const Value& v, bool atomic) {
     std::string text = out.text;
     if (root.dtype == "bool") {
         if (!v.logical) text += " != 0.0";
-    } else if (root.dtype != type_of(v)) {
+    } else if (!v.raw && root.dtype != type_of(v)) {
         text += fmt::format(".to({})", root.dtype);
     }
     const std::string place = g.output.places.empty() ? "Y" : fmt::format("Y[{}]", subscript(g.output));
@@ -386,12 +390,14 @@ std::string Writer::equation_of(int id) {
     if (const auto read = g.reads.find(id); read != g.reads.end()) {
         const std::string name = parameter(read->second, v.dtype);
         text = read->second.places.empty() ? name : fmt::format("{}[{}]", name, equation_index(read->second));
-        if (v.dtype != "f32" && v.dtype != "f64" && v.dtype != "bool") text = fmt::format("f32({})", text);
+        if (!raw && v.dtype != "f32" && v.dtype != "f64" && v.dtype != "bool") text = fmt::format("f32({})", text);
         plain = true;
     } else if (id == g.anchor) {
         text = anchor_equation;
     } else if (v.kind == Kind::reshape || (v.kind == Kind::pointwise && v.fn == "copy")) {
         return equation_of(v.in[0]);
+    } else if (v.kind == Kind::cat) {
+        return equation_of(v.in[part]);
     } else if (v.kind == Kind::reduce) {
         text = equation_of(v.in[0]);
         const auto& axes = g.axes.at(v.in[0]);
@@ -432,8 +438,13 @@ std::string Writer::equation_of(int id) {
 
 std::string Writer::left_side() const {
     std::string out;
+    // A part of a longer operand does not say how far an index goes, and two of them say different things.
+    const bool parts = ranges || std::any_of(g.reads.begin(), g.reads.end(), [&](const auto& read) {
+                           return std::any_of(read.second.places.begin(), read.second.places.end(),
+                                              [&](const Place& place) { return place.atom >= 0 && place.extent != g.size.at(place.atom); });
+                       });
     for (const Place& place : g.output.places)
-        out += (out.empty() ? "" : ", ") + index_of(place.atom) + (ranges ? fmt::format(" in 0:{}", place.extent) : "");
+        out += (out.empty() ? "" : ", ") + index_of(place.atom) + (parts ? fmt::format(" in 0:{}", place.extent) : "");
     return out.empty() ? "Y" : "Y[" + out + "]";
 }
 
@@ -479,7 +490,7 @@ std::string parameter_list(const std::vector<Argument>& arguments) {
 Result<KernelText> Writer::finish(bool zeroed) {
     std::string equation = equation_of(g.root);
     const std::string& type = prim(g.root).dtype;
-    if (type == "f16" || type == "bf16") equation = fmt::format("{}({})", type, equation);
+    if (!raw && (type == "f16" || type == "bf16")) equation = fmt::format("{}({})", type, equation);
     else if (type == "bool") equation = fmt::format("where({}, 1, 0)", equation);
     if (failed) return Unexpected<Problem>{problem};
     Argument out;

@@ -29,6 +29,7 @@ struct Value {
     unsigned axes = 0;
     bool logical = false;
     bool wide = false;  // f64
+    bool raw = false;   // of the type that is stored
 };
 
 struct GridAxis {
@@ -47,6 +48,8 @@ public:
     int threads = 256, blocks_per_sm = 0, cluster = 1;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
+    bool raw = false;                   // elements are only moved, whatever their type
+    std::size_t part = 0;               // of a concatenation: which one is written
     bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
     std::map<int, std::string> staged;  // stored operands that lie in shared memory: what loads the tile
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
@@ -98,6 +101,7 @@ public:
     std::string equation_of(int id);
     void forget_equations() { equations_.clear(); }
     void set_equation(int id, std::string text) { equations_[id] = std::move(text); }
+    std::string equation_index(const Read& read) const;
     std::string left_side() const;
 
     Result<KernelText> finish(bool zeroed = false);
@@ -105,7 +109,6 @@ public:
 private:
     Value pointwise(int id);
     std::string name_for(int primitive);
-    std::string equation_index(const Read& read) const;
     std::string pointwise_equation(int id);
     int member_users(int id) const;
     bool after_product() const;
