@@ -49,8 +49,7 @@ std::string NodeText::real(std::size_t operand, const Indices& index) const {
 }
 
 std::string NodeText::truth(std::size_t operand, const Indices& index) const {
-    const bool made = n.in[operand].node >= 0 && graph.nodes[zu(n.in[operand].node)].role == Role::operation && dtype(operand) == "bool";
-    return made ? raw(operand, index) : fmt::format("({} != 0)", raw(operand, index));
+    return dtype(operand) == "bool" && n.in[operand].node >= 0 ? raw(operand, index) : fmt::format("({} != 0)", raw(operand, index));
 }
 
 Indices NodeText::broadcast(std::size_t operand, const Indices& index) const {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "graph/compose_node.h"
@@ -16,7 +17,7 @@ std::optional<std::string> NodeText::activation(const std::string& x) {
         return fmt::format("minimum(maximum({}, {}), {})", y, literal(low), literal(high));
     };
     const auto softplus = [](const std::string& y) { return fmt::format("(maximum({0}, 0.0) + log(1 + exp(-abs({0}))))", y); };
-    if (op == "relu") return fmt::format("maximum({}, 0.0)", x);
+    if (op == "relu") return fmt::format("maximum({}, {})", x, n.dtype[0] == 'i' ? "0" : "0.0");
     if (op == "silu") return fmt::format("{0} * sigmoid({0})", x);
     if (op == "mish") return fmt::format("{} * tanh({})", x, softplus(x));
     if (op == "selu") return elu(1.6732632423543772, 1.0507009873554805);
@@ -44,11 +45,35 @@ std::optional<std::string> NodeText::activation(const std::string& x) {
     return std::nullopt;
 }
 
+// Operations on integers that are not computed in f32.
+bool NodeText::in_whole_numbers() const {
+    static const std::set<std::string> compares = {"lt", "le", "gt", "ge", "eq", "ne"};
+    static const std::set<std::string> known = {"add", "sub", "mul", "minimum", "maximum", "where", "relu", "floor_divide", "remainder"};
+    if (!compares.contains(n.op) && (!known.contains(n.op) || n.dtype[0] != 'i')) return false;
+    bool any = false;
+    for (std::size_t k = n.op == "where" ? 1 : 0; k < n.in.size(); ++k) {
+        if (n.in[k].node >= 0 ? dtype(k)[0] != 'i' : n.in[k].number != std::floor(n.in[k].number) || std::abs(n.in[k].number) > 1e15)
+            return false;
+        any = any || n.in[k].node >= 0;
+    }
+    return any;
+}
+
 std::optional<std::string> NodeText::pointwise() {
-    static const std::map<std::string, std::string> two = {
-        {"add", "({} + {})"},           {"sub", "({} - {})"}, {"mul", "({} * {})"}, {"div", "({} / {})"}, {"minimum", "minimum({}, {})"},
-        {"maximum", "maximum({}, {})"}, {"lt", "({} < {})"},  {"le", "({} <= {})"}, {"gt", "({} > {})"},  {"ge", "({} >= {})"},
-        {"eq", "({} == {})"},           {"ne", "({} != {})"}};
+    static const std::map<std::string, std::string> two = {{"add", "({} + {})"},
+                                                           {"sub", "({} - {})"},
+                                                           {"mul", "({} * {})"},
+                                                           {"div", "({} / {})"},
+                                                           {"minimum", "minimum({}, {})"},
+                                                           {"maximum", "maximum({}, {})"},
+                                                           {"lt", "({} < {})"},
+                                                           {"le", "({} <= {})"},
+                                                           {"gt", "({} > {})"},
+                                                           {"ge", "({} >= {})"},
+                                                           {"eq", "({} == {})"},
+                                                           {"ne", "({} != {})"},
+                                                           {"floor_divide", "({} // {})"},
+                                                           {"remainder", "({} % {})"}};
     static const std::map<std::string, std::string> one = {
         {"exp", "exp({0})"},   {"log", "log({0})"},         {"sqrt", "sqrt({0})"},         {"rsqrt", "rsqrt({0})"},
         {"tanh", "tanh({0})"}, {"sigmoid", "sigmoid({0})"}, {"erf", "erf({0})"},           {"abs", "abs({0})"},
@@ -58,11 +83,16 @@ std::optional<std::string> NodeText::pointwise() {
     if (n.op == "full") return literal(number("value", 0));
     if (n.in.empty()) return std::nullopt;
     if (n.op == "copy") return raw(0, broadcast(0, i));
-    const auto x = [&](std::size_t k) { return real(k, broadcast(k, i)); };
+    const bool whole = in_whole_numbers();
+    const auto x = [&](std::size_t k) {
+        if (!whole || dtype(k) == "bool") return real(k, broadcast(k, i));
+        return n.in[k].node < 0 ? fmt::format("({})", static_cast<std::int64_t>(n.in[k].number)) : raw(k, broadcast(k, i));
+    };
     if (n.op == "cast") {
         if (n.dtype == "bool") return truth(0, broadcast(0, i));
         return n.dtype == dtype(0)                     ? raw(0, broadcast(0, i))
                : n.dtype == "f32" || n.dtype[0] != 'i' ? x(0)
+               : dtype(0)[0] == 'i'                    ? fmt::format("{}({})", n.dtype, raw(0, broadcast(0, i)))
                                                        : fmt::format("{}({})", n.dtype, x(0));
     }
     if (const auto f = one.find(n.op); f != one.end()) return fmt::format(fmt::runtime(f->second), x(0));

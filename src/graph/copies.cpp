@@ -17,24 +17,32 @@ std::optional<double> constant_of(const Primitives& p, int id) {
 
 namespace {
 
-// A group of the root alone, an atom for each dimension of `shape`; the root's element (0, 0, ...) lies at `offset`.
-Group moved(const Primitives& p, int root, const Shape& shape, std::int64_t offset) {
+// A group of the root alone, an atom for each dimension of `shape`, which is a part of the root's from `start` of dimension `axis` on. A
+// view of a part begins at an address that vectors may have; where it does not, the kernel sees the whole.
+Group moved(const Primitives& p, int root, const Shape& shape, std::size_t axis, std::int64_t start) {
     Group g;
     g.root = root;
     g.members = {root};
     g.output.source = root;
-    g.output.offset = offset;
     const Shape& whole = p.list[static_cast<std::size_t>(root)].shape;
+    std::int64_t offset = start;
+    for (std::size_t d = axis + 1; d < shape.size(); ++d) offset *= whole[d];
+    const bool view = offset % 16 == 0 || start == 0;  // of any type
+    g.output.offset = view ? offset : 0;
     std::int64_t stride = 1;
     for (std::size_t d = shape.size(); d-- > 0; stride *= whole[d]) {
         auto& axes = g.axes[root];
         axes.resize(shape.size());
-        if (shape[d] == 1) continue;
+        const bool inside = !view && d == axis;
+        if (shape[d] == 1) {
+            if (inside) g.output.places.insert(g.output.places.begin(), {-1, stride, start, whole[d]});
+            continue;
+        }
         const int atom = static_cast<int>(d);
         axes[d] = {atom};
         g.size[atom] = shape[d];
         g.order.insert(g.order.begin(), atom);
-        g.output.places.insert(g.output.places.begin(), {atom, stride, 0, shape[d]});
+        g.output.places.insert(g.output.places.begin(), {atom, stride, inside ? start : 0, inside ? whole[d] : shape[d]});
     }
     g.axes[root].resize(shape.size());
     return g;
@@ -52,13 +60,12 @@ Result<KernelText> finished(Writer& w) {
 Result<std::vector<KernelText>> write_cat(const Primitives& p, const Group& group, const std::string& name) {
     const Primitive& v = p.list[static_cast<std::size_t>(group.root)];
     const auto axis = static_cast<std::size_t>(v.axes[0]);
-    std::int64_t stride = 1, start = 0;
-    for (std::size_t d = axis + 1; d < v.shape.size(); ++d) stride *= v.shape[d];
+    std::int64_t start = 0;
     std::vector<KernelText> out;
     for (std::size_t k = 0; k < v.in.size(); ++k) {
         const int from = v.in[k];
         const Shape& shape = p.list[static_cast<std::size_t>(from)].shape;
-        Group g = moved(p, group.root, shape, start * stride);
+        Group g = moved(p, group.root, shape, axis, start);
         start += shape[axis];
         const bool constant = constant_of(p, from).has_value();
         if (!constant) {
@@ -86,7 +93,7 @@ Result<std::vector<KernelText>> write_cat(const Primitives& p, const Group& grou
 Result<std::vector<KernelText>> write_gather(const Primitives& p, const Group& group, const std::string& name) {
     const Primitive& v = p.list[static_cast<std::size_t>(group.root)];
     const Primitive &source = p.list[static_cast<std::size_t>(v.in[0])], &index = p.list[static_cast<std::size_t>(v.in[1])];
-    Group g = moved(p, group.root, v.shape, 0);
+    Group g = moved(p, group.root, v.shape, 0, 0);
     Writer w(p, g, name);
     w.raw = w.ranges = true;
     w.family = "gather";

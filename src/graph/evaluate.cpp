@@ -113,6 +113,8 @@ private:
                                                        {"minimum", [](double x, double y) { return std::min(x, y); }},
                                                        {"maximum", [](double x, double y) { return std::max(x, y); }},
                                                        {"pow", [](double x, double y) { return std::pow(x, y); }},
+                                                       {"floor_divide", [](double x, double y) { return std::floor(x / y); }},
+                                                       {"remainder", [](double x, double y) { return x - std::floor(x / y) * y; }},
                                                        {"lt", [](double x, double y) { return x < y; }},
                                                        {"le", [](double x, double y) { return x <= y; }},
                                                        {"gt", [](double x, double y) { return x > y; }},

@@ -15,6 +15,7 @@ Shape but_last(const Shape& s, std::size_t n) { return Shape(s.begin(), s.end() 
 // Two operands of the same narrow type go to the matrix unit as they are; others are f32.
 std::pair<int, int> pair_of(Call& c, int a, int b) {
     const std::string& x = c.b.at(a).dtype;
+    if (x[0] == 'i' || c.b.at(b).dtype[0] == 'i') c.fail("a product of integers", "`cast` them to f32 where they are below 2^24");
     if ((x == "f16" || x == "bf16") && x == c.b.at(b).dtype) return {a, b};
     return {c.b.cast(a, "f32"), c.b.cast(b, "f32")};
 }
@@ -331,7 +332,7 @@ int pool(Call& c, const char* fn) {
     const bool average = p.fn == "sum";
     const bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](std::int64_t v) { return v != 0; });
     if (average && (c.flag("ceil_mode", false) || (padded && !c.flag("count_include_pad", true))))
-        return c.fail("averages with ceil_mode, or that leave padding out of the count, are not supported");
+        return c.fail("averages that leave padding out of the count, are not supported");
     const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
     const Shape positions = w.out;
     if (count_of(positions) == 1) return pool_once(c, x, w, p.fn);

@@ -29,7 +29,8 @@ struct Value {
     unsigned axes = 0;
     bool logical = false;
     bool wide = false;  // f64
-    bool raw = false;   // of the type that is stored
+    bool raw = false;   // of its own type: an integer, or what is only moved
+    std::string type;   // then: which
 };
 
 struct GridAxis {
@@ -84,7 +85,7 @@ public:
     void set(int id, Value v) { cache_.back()[id] = std::move(v); }
     std::string spread(const Value& v, unsigned axes) const;  // as an operand of a value that has these axes
     std::string tile_shape(unsigned axes) const;
-    static const char* type_of(const Value& v) { return v.wide ? "f64" : "f32"; }
+    static std::string type_of(const Value& v) { return v.wide ? "f64" : v.raw && !v.type.empty() ? v.type : "f32"; }
     unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
     std::string as_tile(const Value& v);  // spread over the whole tile
     std::string load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside = "");
@@ -95,7 +96,8 @@ public:
     unsigned axes_of(const Read& read) const;
 
     // Parameters and the equation.
-    std::string index_of(int atom) const;  // in `computes`
+    std::string index_of(int atom) const;  // in `computes`, relative to the part of the output that is written
+    std::string named_index(int atom) const;
     std::string parameter(const Read& read, const std::string& dtype, std::int64_t range = 0);
     std::string operand(const Argument& argument);  // an operand of an anchor: its name
     std::string equation_of(int id);
@@ -108,6 +110,8 @@ public:
 
 private:
     Value pointwise(int id);
+    bool in_whole_numbers(const Primitive& v) const;
+    std::string limits(const Read& read) const;
     std::string name_for(int primitive);
     std::string pointwise_equation(int id);
     int member_users(int id) const;
