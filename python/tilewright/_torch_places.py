@@ -295,6 +295,18 @@ def _unfold(g, n, a, k):
     return g.node(n, "permute", [made], {"order": [d for d in range(rank) if d != dim + 1] + [dim + 1]})
 
 
+def _as_strided(g, n, a, k):
+    """Another shape of the same elements in the same order; other strides are refused."""
+    x, size, strides, step = a[0], list(a[1]), list(a[2]), 1
+    for s, stride in reversed(list(zip(size, strides))):
+        if s != 1 and stride != step or _get(a, 3, 0) or not n.args[0].meta["val"].is_contiguous():
+            g.refuse(n)
+        step *= s
+    if math.prod(size) != math.prod(g.shape(x)):
+        g.refuse(n)
+    return g.node(n, "reshape", [x])
+
+
 def _im2col(g, n, a, k):
     x, shape = a[0], g.shape(a[0])
     kernel, dilation, padding, stride = a[1], a[2], a[3], a[4]
@@ -569,6 +581,7 @@ def table():
     t["upsample_linear1d"], t["upsample_trilinear3d"] = _resized(1, False), _resized(3, False)
     t["upsample_bilinear2d"] = t["upsample_bicubic2d"] = _resized(2, False)
     t["flip"], t["roll"], t["repeat"] = _flip, _roll, _repeat
+    t["as_strided"] = _as_strided
     t["unfold"], t["im2col"], t["diagonal"] = _unfold, _im2col, _diagonal
     t["slice_scatter"], t["select_scatter"] = _slice_scatter, _select_scatter
     t["index"] = t["_unsafe_index"] = _index

@@ -97,7 +97,9 @@ std::optional<std::string> NodeText::pointwise() {
     }
     if (const auto f = one.find(n.op); f != one.end()) return fmt::format(fmt::runtime(f->second), x(0));
     if (auto y = activation(x(0))) return y;
-    if (const auto f = two.find(n.op); f != two.end()) return fmt::format(fmt::runtime(f->second), x(0), x(1));
+    if (const auto f = two.find(n.op); f != two.end())  // integers keep the bits of their type
+        return (whole && (n.op == "add" || n.op == "sub" || n.op == "mul") ? n.dtype : "") +
+               fmt::format(fmt::runtime(f->second), x(0), x(1));
     if (n.op == "logical_not") return fmt::format("(not {})", truth(0, broadcast(0, i)));
     if (n.op == "logical_and" || n.op == "logical_or")
         return fmt::format("({} {} {})", truth(0, broadcast(0, i)), n.op.substr(8), truth(1, broadcast(1, i)));

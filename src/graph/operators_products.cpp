@@ -331,8 +331,8 @@ int pool(Call& c, const char* fn) {
     if (!read_window(c, w, dims, true)) return 0;
     const bool average = p.fn == "sum";
     const bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](std::int64_t v) { return v != 0; });
-    if (average && (c.flag("ceil_mode", false) || (padded && !c.flag("count_include_pad", true))))
-        return c.fail("averages that leave padding out of the count, are not supported");
+    if (average && padded && !c.flag("count_include_pad", true))
+        return c.fail("averages that leave padding out of the count are not supported", "multiply by the taps over those that count");
     const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
     const Shape positions = w.out;
     if (count_of(positions) == 1) return pool_once(c, x, w, p.fn);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/copies.h"
+
 namespace tw::graph {
 
 std::string real_text(double value, bool kernel) {
@@ -296,7 +298,7 @@ Value Writer::pointwise(int id) {
         t.push_back(spread(in[i], out.axes) + (widened ? ".to(f64)" : ""));
         if (in_whole_numbers(v) && prim(v.in[i]).kind == Kind::number) t.back() = whole_text(prim(v.in[i]).value);
     }
-    out.raw = v.dtype[0] == 'i' && prim(v.in[0]).kind != Kind::number;
+    out.raw = v.dtype[0] == 'i';
     if (out.raw) out.type = v.dtype;
     static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"},        {"div", "/"}, {"lt", "<"},
                                                              {"le", "<="}, {"gt", ">"},  {"ge", ">="},        {"eq", "=="}, {"ne", "!="},
@@ -311,7 +313,7 @@ Value Writer::pointwise(int id) {
         text = "~" + t[0];
     } else if (v.fn == "cast") {
         if (v.dtype == "bool") text = in[0].logical ? t[0] : t[0] + (in[0].raw ? " != 0" : " != 0.0");
-        else if (prim(v.in[0]).kind == Kind::number) text = t[0];
+        else if (const auto number = constant_of(p, v.in[0])) text = out.raw ? whole_text(std::trunc(*number)) : real_text(*number, true);
         else if (in[0].logical) text = fmt::format("tw.where({}, 1.0, 0.0){}", t[0], out.raw ? fmt::format(".to({})", v.dtype) : "");
         else if (out.raw) text = fmt::format("{}.to({})", t[0], v.dtype);
         else if (v.dtype == "f32") text = t[0] + (in[0].raw ? ".to(f32)" : "");
@@ -403,14 +405,17 @@ std::string Writer::pointwise_equation(int id) {
     static const std::map<std::string, std::string> infix = {{"add", "+"},   {"sub", "-"}, {"mul", "*"},        {"div", "/"}, {"lt", "<"},
                                                              {"le", "<="},   {"gt", ">"},  {"ge", ">="},        {"eq", "=="}, {"ne", "!="},
                                                              {"and", "and"}, {"or", "or"}, {"floor_div", "//"}, {"mod", "%"}};
-    if (infix.contains(v.fn)) return fmt::format("({} {} {})", t[0], infix.at(v.fn), t[1]);
+    // Integers keep the bits of their type.
+    const bool wraps = v.dtype[0] == 'i' && (v.fn == "add" || v.fn == "sub" || v.fn == "mul");
+    if (infix.contains(v.fn)) return fmt::format("{}({} {} {})", wraps ? v.dtype : "", t[0], infix.at(v.fn), t[1]);
     if (v.fn == "neg") return fmt::format("(-{})", t[0]);
     if (v.fn == "not") return fmt::format("(not {})", t[0]);
     if (v.fn == "cast") {
         const bool logical = prim(v.in[0]).dtype == "bool";
         if (v.dtype == "bool") return logical ? t[0] : fmt::format("({} != 0)", t[0]);
         if (logical) return fmt::format("where({}, 1, 0)", t[0]);
-        if (prim(v.in[0]).kind == Kind::number) return t[0];
+        if (const auto number = constant_of(p, v.in[0]))
+            return v.dtype[0] == 'i' ? whole_text(std::trunc(*number)) : real_text(*number, false);
         if (v.dtype[0] == 'i') return fmt::format("{}({})", v.dtype, t[0]);
         if (prim(v.in[0]).dtype[0] == 'i')
             return v.dtype == "f32" ? fmt::format("f32({})", t[0]) : fmt::format("f32({}(f32({})))", v.dtype, t[0]);
