@@ -30,6 +30,13 @@ void Writer::fail(std::string what, int store) {
     failed = true;
 }
 
+int Writer::sliced_operand() const {
+    for (std::size_t i = 0; i < g.operands.size(); ++i)
+        for (const Dim& d : g.operands[i].dims)
+            if (!d.whole()) return prim(g.anchor).in[i];
+    return -1;
+}
+
 void Writer::open(const std::string& text) {
     line(text);
     ++depth_;

@@ -70,6 +70,7 @@ public:
 
     const Primitive& prim(int id) const { return p.list[static_cast<std::size_t>(id)]; }
     void fail(std::string what, int store = -1);
+    int sliced_operand() const;  // of the anchor: one that is a part of a stored tensor, which could be stored itself; -1: none
 
     // Text of the body.
     void line(const std::string& text) { body_ += std::string(4 * static_cast<std::size_t>(depth_), ' ') + text + "\n"; }

@@ -82,6 +82,18 @@ def test_convolution_of_one_position(x, kernel, attributes, tmp_path):
     assert report["composition"] == "proved"
 
 
+@pytest.mark.parametrize("after", [
+    node("y", "matmul", ["s", "k"], (2, 5, 6)),
+    node("y", "conv", ["c", "w"], (2, 3, 5, 2), padding=[1, 0]),
+    node("y", "max_pool", ["c"], (2, 5, 4, 3), dims=2, kernel=[2, 2], stride=[1, 1]),
+])
+def test_products_and_windows_of_parts(after, tmp_path):
+    """Of a part of a longer tensor: it is stored first where a template takes none."""
+    nodes = [node("s", "slice", ["x"], (2, 5, 4), starts=[0, 2, 3]), node("c", "slice", ["z"], (2, 5, 5, 4), starts=[0, 1, 2, 1]), after]
+    inputs = [leaf("x", (2, 9, 8)), leaf("z", (2, 7, 8, 6)), leaf("k", (2, 4, 6)), leaf("w", (3, 5, 3, 3))]
+    generated(graph(inputs, nodes), tmp_path, 6e-3)  # the convolution is in tf32
+
+
 def test_two_parts_of_one_tensor(tmp_path):
     nodes = [node("a", "slice", ["x"], (3, 4, 5), starts=[0, 0, 0]), node("b", "slice", ["x"], (3, 4, 5), starts=[0, 4, 0]),
              node("s", "sigmoid", ["b"], (3, 4, 5)), node("y", "mul", ["a", "s"], (3, 4, 5))]
