@@ -152,8 +152,11 @@ class ModelNew(Model):
     def forward(self, *inputs):
         if not hasattr(self, "_launches"):
             state = {_parameter_name(n): v for n, v in [*self.named_parameters(), *self.named_buffers()]}
-            fixed = {p["name"]: state[p["name"]].detach().contiguous() for p in _PLAN["parameters"]}
+            fixed = {p["name"]: state[p["name"]].detach().contiguous() for p in _PLAN["parameters"] if "values" not in p}
             device = next((x.device for x in [*inputs, *fixed.values()] if isinstance(x, _torch.Tensor)), _torch.device("cuda"))
+            for p in _PLAN["parameters"]:
+                if "values" in p:
+                    fixed[p["name"]] = _torch.tensor([float(v) if isinstance(v, str) else v for v in p["values"]], dtype=getattr(_torch, p["torch"]), device=device).reshape(p["shape"])
             object.__setattr__(self, "_launches", _Launches(fixed, device))
         return self._launches(inputs)
 '''
@@ -237,7 +240,7 @@ def solution(task, kernels, plan, report):
     names = list(dict.fromkeys(launch["kernel"] for launch in plan["launches"]))
     launches = [_launch(launch, emitted[launch["kernel"]], names.index(launch["kernel"]), last, plan["buffers"]) for launch, last in zip(plan["launches"], _last_uses(plan))]
     embedded = {
-        "inputs": [dict(i, torch=_TORCH[i["dtype"]]) for i in plan["inputs"]], "parameters": plan["parameters"], "outputs": [o["buffer"] for o in plan["outputs"]],
+        "inputs": [dict(i, torch=_TORCH[i["dtype"]]) for i in plan["inputs"]], "parameters": [dict(p, torch=_TORCH[p["dtype"]]) for p in plan["parameters"]], "outputs": [o["buffer"] for o in plan["outputs"]],
         "buffers": {name: dict(b, torch=_TORCH[b["dtype"]]) for name, b in plan["buffers"].items()}, "launches": launches,
         "kernels": [{k: emitted[n][k] for k in ("entry", "arch", "threads", "cluster", "shared_bytes", "persistent", "blocks_per_sm", "source")} for n in names]}
     verdict = json.loads(report)

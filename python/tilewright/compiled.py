@@ -59,9 +59,10 @@ class Compiled:
     def __init__(self, source, plan, report, parameters):
         self.source, self.plan, self.report = source, plan, report
         self._module = loads(source, name=plan["name"] + ".py")
-        self._fixed, self._numbers = {}, {}
+        self._fixed, self._numbers, self._known = {}, {}, {}
         for p in plan["parameters"]:
-            self._fixed[p["name"]] = parameters[p["name"]].detach().contiguous()
+            if "values" not in p:
+                self._fixed[p["name"]] = parameters[p["name"]].detach().contiguous()
         self._last = self._last_uses()
 
     def _last_uses(self):
@@ -76,6 +77,12 @@ class Compiled:
         for name, i in last.items():
             by_launch.setdefault(i, []).append(name)
         return by_launch
+
+    def _constants(self, device):
+        """The tensors whose values the graph has itself."""
+        if device not in self._known:
+            self._known[device] = {p["name"]: _graph.constant_of(p).to(device) for p in self.plan["parameters"] if "values" in p}
+        return self._known[device]
 
     def _number(self, value, device):
         """A float as a tensor; the last few are kept."""
@@ -92,7 +99,7 @@ class Compiled:
         if len(inputs) != len(given):
             raise TilewrightError(1, f"{self.plan['name']} takes {len(given)} inputs; {len(inputs)} were given")
         device = next((x.device for x in [*inputs, *self._fixed.values()] if isinstance(x, torch.Tensor)), "cuda")
-        values = dict(self._fixed)
+        values = {**self._fixed, **self._constants(device)}
         for about in self.plan["inputs"]:
             if "random" in about:
                 values[about["name"]] = torch.rand(about["shape"], device=device)

@@ -7,7 +7,11 @@ The module is traced with fake tensors: nothing of its size is allocated and not
 """
 import argparse
 import json
+import math
 import sys
+import warnings
+
+from . import _torch_places
 
 FORMAT = {"format": "tilewright-graph", "version": 1}
 _DTYPES = {"torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32", "torch.int64": "i64", "torch.bool": "bool"}
@@ -21,13 +25,74 @@ class Unsupported(Exception):
         self.names = list(names)
 
 
+class _Arguments(list):
+    """An operator's arguments, which note what is looked at: what is not, and is no default, would silently be another operator."""
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.seen = set()
+
+    def __getitem__(self, i):
+        self.seen.update(range(*i.indices(len(self))) if isinstance(i, slice) else [i % len(self)])
+        return super().__getitem__(i)
+
+    def __iter__(self):
+        self.seen.update(range(len(self)))
+        return super().__iter__()
+
+
+class _Keywords(dict):
+    """The same of arguments by name. `dtype` is that of the result; the rest says where and how a tensor lies."""
+    SEEN = {"dtype", "layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "implicit", "_stacklevel"}
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.seen = set(self.SEEN)
+
+    def __getitem__(self, key):
+        self.seen.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key, otherwise=None):
+        self.seen.add(key)
+        return super().get(key, otherwise)
+
+
+def _unread(n, args, kwargs):
+    """Names of arguments that no writer has looked at and that are not their defaults."""
+    schema = getattr(n.target, "_schema", None)
+    if schema is None:
+        return []
+    about = list(schema.arguments)
+    positions = [(a.name, a, v) for i, (a, v) in enumerate(zip(about, list.__iter__(args))) if i not in args.seen]
+    names = {a.name: a for a in about}
+    given = positions + [(k, names.get(k), v) for k, v in dict.items(kwargs) if k not in kwargs.seen]
+    plain = _Keywords.SEEN | _IGNORED.get(n.target._opname, set())
+    return [name for name, a, v in given if v is not None and name not in plain and not (a is not None and a.has_default_value() and a.default_value == v)]
+
+
+# Arguments that say how something is computed, or whether something else is made beside the result.
+_IGNORED = {"native_group_norm": {"N", "C", "HxW"}, "embedding": {"padding_idx", "scale_grad_by_freq", "sparse"}, "embedding_bag": {"scale_grad_by_freq", "sparse"},
+            "convolution": {"output_padding"}, "_native_batch_norm_legit_no_training": {"momentum"}, "_softmax": {"half_to_float"}, "_log_softmax": {"half_to_float"},
+            "native_batch_norm": {"momentum", "running_mean", "running_var"}, "_native_batch_norm_legit": {"momentum", "running_mean", "running_var"},
+            "_native_batch_norm_legit_functional": {"momentum", "running_mean", "running_var"}, "_batch_norm_with_update": {"momentum", "running_mean", "running_var"},
+            "_batch_norm_with_update_functional": {"momentum", "running_mean", "running_var"}, "cudnn_batch_norm": {"exponential_average_factor", "running_mean", "running_var"},
+            "full": {"size"}, "zeros": {"size"}, "ones": {"size"}, "full_like": {"self"}, "zeros_like": {"self"}, "ones_like": {"self"}, "empty_like": {"self"},
+            "new_full": {"self", "size"}, "new_zeros": {"self", "size"}, "new_ones": {"self", "size"}, "empty": {"size"}, "new_empty": {"self", "size"},
+            "view": {"size"}, "reshape": {"shape"}, "_unsafe_view": {"size"}, "unsqueeze": {"dim"}, "squeeze": {"dim"}, "flatten": {"start_dim", "end_dim"}, "expand": {"size"},
+            "slice": {"end"}, "_scaled_dot_product_flash_attention": {"return_debug_mask"}, "_scaled_dot_product_efficient_attention": {"compute_log_sumexp"},
+            "nll_loss_forward": {"ignore_index"}, "nll_loss": {"ignore_index"}, "native_dropout": {"train"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
+            "rrelu_with_noise": {"noise", "lower", "upper"}, "rrelu_with_noise_functional": {"noise"}, "split": {"split_size"}, "unsafe_split": {"split_size"}, "split_with_sizes": {"split_sizes"}, "unbind": {"dim"}, "scalar_tensor": set(),
+            "upsample_nearest1d": {"scales"}, "upsample_nearest2d": {"scales_h", "scales_w"}, "_weight_norm_interface": {"dim"}, "repeat": {"repeats"}, "clone": {"memory_format"}, "index_put": set()}
+
+
 def _unary(op):
     return lambda g, n, a, k: g.node(n, op, [a[0]])
 
 
 def _binary(op):
     def write(g, n, a, k):
-        alpha = k.get("alpha", 1)
+        alpha = k.get("alpha", a[2] if len(a) > 2 else 1)
         b = a[1]
         if alpha != 1:
             b = b * alpha if isinstance(b, (int, float)) else g.extra(n, "mul", [b, alpha], like=b)
@@ -67,11 +132,27 @@ def _pool(op, count):
             attributes["ceil_mode"] = bool(_get(a, 5, False))
         else:
             attributes["ceil_mode"] = bool(_get(a, 4, False))
-            attributes["count_include_pad"] = bool(_get(a, 5, True))
-            if _get(a, 6) is not None:
-                raise Unsupported("avg_pool with divisor_override", ["avg_pool"])
+            include, taken = bool(_get(a, 5, True)), _get(a, 6)
+            share = None if taken is None else math.prod(kernel) / taken
+            if share is None and (not include or attributes["ceil_mode"]):
+                share = _shares(g.shape(a[0])[-count:], n_shape(n)[-count:], kernel, attributes["stride"], attributes["padding"], include)
+            if share is not None:
+                mean = g.extra(n, op, [a[0]], attributes, shape=n_shape(n))
+                return g.node(n, "mul", [mean, share if isinstance(share, float) else g.constant(n, share)])
         return g.node(n, op, [a[0]], attributes)
     return write
+
+
+def _shares(extents, places, kernel, stride, padding, include):
+    """By position: the number of taps over that of the elements which torch divides by; nothing where they are the same everywhere."""
+    import torch
+    share = torch.ones(places, dtype=torch.float64)
+    for d, (extent, count) in enumerate(zip(extents, places)):
+        starts = torch.arange(count) * stride[d] - padding[d]
+        ends = torch.minimum(starts + kernel[d], torch.tensor(extent + padding[d]))
+        counted = ends - starts if include else ends.clamp(max=extent) - starts.clamp(min=0)
+        share = share * (kernel[d] / counted.double()).reshape([count if i == d else 1 for i in range(len(places))])
+    return None if bool((share == 1).all()) else share.float()
 
 
 def _conv(g, n, a, k):
@@ -104,6 +185,15 @@ def _dropout(g, n, a, k):
 
 def _bernoulli(g, n, a, k):
     kept = g.extra(n, "lt", [g.random(n), float(_get(a, 1, 0.5))], shape=n_shape(n), dtype="bool")
+    return g.node(n, "cast", [kept])
+
+
+def _dropped(g, n, a, k):
+    """bernoulli(x, p) as a tensor of its own."""
+    p = _get(a, 1, 0.5)
+    if not isinstance(p, (int, float)):
+        g.refuse(n)
+    kept = g.extra(n, "lt", [g.random(n), float(p)], shape=n_shape(n), dtype="bool")
     return g.node(n, "cast", [kept])
 
 
@@ -157,9 +247,20 @@ def _rms_norm(g, n, a, k):
 
 
 def _addmm(g, n, a, k):
-    if k.get("alpha", 1) != 1 or k.get("beta", 1) != 1:
-        raise Unsupported("addmm with alpha or beta", ["addmm"])
-    return g.node(n, "add", [g.extra(n, "matmul", [a[1], a[2]], shape=n_shape(n)), a[0]])
+    alpha, beta = k.get("alpha", 1), k.get("beta", 1)
+    product = g.extra(n, "matmul", [a[1], a[2]], shape=n_shape(n))
+    if alpha != 1:
+        product = g.extra(n, "mul", [product, alpha], shape=n_shape(n))
+    if beta == 0:
+        return g.node(n, "copy", [product])
+    return g.node(n, "add", [product, a[0] if beta == 1 else g.extra(n, "mul", [a[0], beta], like=a[0])])
+
+
+def _shared_heads(g, n, x, heads):
+    b, own, length, depth = g.shape(x)
+    one = g.extra(n, "reshape", [x], shape=[b, own, 1, length, depth], type_of=x)
+    wide = g.extra(n, "expand", [one], shape=[b, own, heads // own, length, depth], type_of=x)
+    return g.extra(n, "reshape", [wide], shape=[b, heads, length, depth], type_of=x)
 
 
 def _attention(g, n, a, k):
@@ -170,17 +271,38 @@ def _attention(g, n, a, k):
     if isinstance(scale, (int, float)):
         attributes["scale"] = float(scale)
     mask = _get(a, 3, k.get("attn_mask"))
+    k.get("enable_gqa")
+    heads = g.shape(a[0])
+    if len(heads) == 4 and g.shape(a[1])[1] != heads[1]:  # several heads of queries share keys and values
+        a = [a[0], *[_shared_heads(g, n, v, heads[1]) for v in a[1:3]]]
     return g.node(n, "attention", list(a[:3]) + ([mask] if isinstance(mask, str) else []), attributes)
 
 
 def _slice(g, n, a, k):
     shape, dim = g.shape(a[0]), _get(a, 1, 0) % len(g.shape(a[0]))
-    if _get(a, 4, 1) != 1:
-        raise Unsupported("a slice with a step", ["slice"])
-    start = _get(a, 2, 0)
-    starts = [0] * len(shape)
-    starts[dim] = min(shape[dim], start + shape[dim] if start < 0 else start)
+    start, step, starts = _get(a, 2, 0), _get(a, 4, 1), [0] * len(shape)
+    starts[dim] = max(0, min(shape[dim], start + shape[dim] if start < 0 else start))
+    if step != 1:
+        return _every(g, n, a[0], dim, starts[dim], step)
     return g.node(n, "slice", [a[0]], {"starts": starts})
+
+
+def _every(g, n, x, dim, start, step):
+    """Each `step`-th element: of pieces of that length the one at a place, where there are whole pieces; else by index."""
+    shape, count = g.shape(x), n_shape(n)[dim]
+    first = min(start, shape[dim] - count * step)
+    if first < 0 or len(shape) >= 8:
+        return g.take(n, x, dim, [start + i * step for i in range(count)])
+    starts = [0] * len(shape)
+    starts[dim] = first
+    piece = shape[:dim] + [count * step] + shape[dim + 1:]
+    x = x if piece == shape else g.extra(n, "slice", [x], {"starts": starts}, shape=piece, type_of=x)
+    cut = shape[:dim] + [count, step] + shape[dim + 1:]
+    x = g.extra(n, "reshape", [x], shape=cut, type_of=x)
+    starts = [0] * len(cut)
+    starts[dim + 1] = start - first
+    one = g.extra(n, "slice", [x], {"starts": starts}, shape=cut[:dim + 1] + [1] + cut[dim + 2:], type_of=x)
+    return g.node(n, "reshape", [one])
 
 
 def _select(g, n, a, k):
@@ -188,7 +310,7 @@ def _select(g, n, a, k):
     starts = [0] * len(shape)
     starts[dim] = a[2] % shape[dim]
     kept = [1 if d == dim else s for d, s in enumerate(shape)]
-    return g.node(n, "reshape", [g.extra(n, "slice", [a[0]], {"starts": starts}, shape=kept)])
+    return g.node(n, "reshape", [g.extra(n, "slice", [a[0]], {"starts": starts}, shape=kept, type_of=a[0])])
 
 
 def _permute(g, n, a, k):
@@ -221,6 +343,15 @@ def _clamp(g, n, a, k):
 def _nll(g, n, a, k):
     if _get(a, 2) is not None:
         raise Unsupported("a loss with class weights", ["nll_loss"])
+    if _get(a, 4, -100) >= 0:
+        raise Unsupported("a loss that leaves one of the classes out (ignore_index)", ["nll_loss"])
+    g.notes.append("targets are taken to be classes: none is looked at that says to be ignored")
+    if len(g.shape(a[0])) == 1:  # one row
+        row = g.extra(n, "reshape", [a[0]], shape=[1] + g.shape(a[0]))
+        a = [row, g.extra(n, "reshape", [a[1]], shape=[1], type_of=a[1]), None, a[3]]
+        if a[3] == 0:
+            made = g.extra(n, "cross_entropy", a[:2], {"log_probabilities": True, "reduction": "none"}, shape=[1])
+            return g.node(n, "reshape", [made])
     made = next((m for m in g.nodes if m["name"] == a[0]), None)
     if made is not None and made["op"] == "log_softmax" and made["attributes"]["dim"] in (1, -1) and len(made["shape"]) == 2:
         return g.node(n, "cross_entropy", [made["inputs"][0], a[1]], {"reduction": ["none", "mean", "sum"][a[3]]})
@@ -238,15 +369,25 @@ def _loss(op, extra=()):
 
 
 def _norm(g, n, a, k):
-    attributes = {"p": float(_get(a, 1, 2)), "keepdim": bool(_get(a, 3, False))}
+    p, attributes = float(_get(a, 1, 2)), {"keepdim": bool(_get(a, 3, False))}
     if _dims(_get(a, 2)):
         attributes["dims"] = _dims(a[2])
-    return g.node(n, "norm", [a[0]], attributes)
+    if p in (1.0, 2.0):
+        return g.node(n, "norm", [a[0]], dict(attributes, p=p))
+    size = g.extra(n, "abs", [a[0]], like=a[0])
+    if abs(p) == math.inf:
+        return g.node(n, "amax" if p > 0 else "amin", [size], attributes)
+    if p == 0:
+        some = g.extra(n, "cast", [g.extra(n, "ne", [a[0], 0.0], like=a[0], dtype="bool")], like=a[0])
+        return g.node(n, "sum", [some], attributes)
+    total = g.extra(n, "sum", [g.extra(n, "pow", [size, p], like=a[0])], attributes, shape=n_shape(n))
+    return g.node(n, "pow", [total, 1.0 / p])
 
 
 def _full(value):
     def write(g, n, a, k):
-        return g.node(n, "full", [], {"value": float(value if value is not None else a[1])})
+        value_of = value if value is not None else a[1]
+        return g.node(n, "full", [], {"value": float(value_of)})
     return write
 
 
@@ -254,7 +395,8 @@ def _extreme(op, arg):
     """max(dim) and min(dim): values are the first result, places the second."""
     def write(g, n, a, k):
         attributes = {"keepdim": bool(_get(a, 2, False))}
-        g.several[n.name] = [lambda m: g.node(m, op, [a[0]], dict(attributes, dims=[a[1]])), lambda m: g.node(m, arg, [a[0]], dict(attributes, dim=a[1]))]
+        x, dim = a[0], a[1]
+        g.several[n.name] = [lambda m: g.node(m, op, [x], dict(attributes, dims=[dim])), lambda m: g.node(m, arg, [x], dict(attributes, dim=dim))]
         return None
     return write
 
@@ -271,13 +413,13 @@ def _table():
     for name in "add sub mul div pow minimum maximum lt le gt ge eq ne logical_and logical_or".split():
         t[name] = _binary(name)
     t["xlogy"] = _xlogy
-    t["rsub"] = lambda g, n, a, k: g.node(n, "sub", [a[1], a[0]])
+    t["rsub"] = lambda g, n, a, k: _binary("sub")(g, n, [a[1], a[0], *a[2:]], k)
+    t["div"] = _div
     for aten, op in (("sum", "sum"), ("mean", "mean"), ("amax", "amax"), ("amin", "amin"), ("prod", "prod"), ("logsumexp", "logsumexp")):
         t[aten] = _fold(op)
     for count in (1, 2, 3):
         t[f"max_pool{count}d"] = t[f"max_pool{count}d_with_indices"] = _pool("max_pool", count)
         t[f"avg_pool{count}d"] = _pool("avg_pool", count)
-        t[f"_adaptive_avg_pool{count}d"] = t[f"adaptive_avg_pool{count}d"] = lambda g, n, a, k, c=count: g.node(n, "adaptive_avg_pool", [a[0]], {"dims": c, "size": _window(a[1], c)})
     for name in ("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training", "cudnn_batch_norm", "_batch_norm_with_update", "_batch_norm_with_update_functional"):
         t[name] = _batch_norm
     t["_native_batch_norm_legit_no_training"] = lambda g, n, a, k: _batch_norm(g, n, list(a[:5]) + [False] + list(a[5:]), k)
@@ -303,8 +445,8 @@ def _table():
     t["gelu"] = lambda g, n, a, k: g.node(n, "gelu", [a[0]], {"tanh": k.get("approximate", "none") == "tanh"})
     t["leaky_relu"] = lambda g, n, a, k: g.node(n, "leaky_relu", [a[0]], {"negative_slope": float(_get(a, 1, 0.01))})
     t["elu"] = _elu
-    t["celu"] = lambda g, n, a, k: g.node(n, "elu", [a[0]], {"alpha": float(_get(a, 1, 1.0))}) if _get(a, 1, 1.0) == 1.0 else g.refuse(n)
-    t["softplus"] = lambda g, n, a, k: g.node(n, "softplus", [a[0]], {"beta": float(_get(a, 1, 1.0))})
+    t["celu"] = _celu
+    t["softplus"] = _softplus
     t["hardtanh"] = lambda g, n, a, k: g.node(n, "hardtanh", [a[0]], {"min": float(_get(a, 1, -1.0)), "max": float(_get(a, 2, 1.0))})
     t["clamp"] = _clamp
     t["clamp_min"] = lambda g, n, a, k: _clamp(g, n, [a[0], a[1]], {})
@@ -326,14 +468,18 @@ def _table():
     t["huber_loss"] = _loss("huber_loss", [(3, "delta")])
     t["native_dropout"] = t["dropout"] = _dropout
     t["bernoulli_"] = _in_place(_bernoulli)
+    t["bernoulli"] = _dropped
     for name in ("add", "sub", "mul", "div"):
-        t[name + "_"] = _in_place(_binary(name))
-    t["empty_like"] = _full(0)
+        t[name + "_"] = _in_place(t[name])
+    t["empty_like"] = t["empty"] = t["new_empty"] = _full(0)
     t["nll_loss_forward"] = t["nll_loss"] = _nll
     t["full"] = _full(None)
     t["full_like"] = _full(None)
     t["zeros"] = t["zeros_like"] = _full(0)
     t["ones"] = t["ones_like"] = _full(1)
+    t["new_full"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[2])})
+    t["new_zeros"], t["new_ones"] = _full(0), _full(1)
+    t.update(_torch_places.table())
     t["scalar_tensor"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[0])})
     return t
 
@@ -343,6 +489,35 @@ def _xlogy(g, n, a, k):
     shape = n_shape(n)
     zero = g.extra(n, "eq", [a[0], 0.0], shape=g.shape(a[0]), dtype="bool")
     return g.node(n, "where", [zero, 0.0, g.extra(n, "mul", [a[0], g.extra(n, "log", [a[1]], shape=g.shape(a[1]))], shape=shape)])
+
+
+def _div(g, n, a, k):
+    """True division, rounded down, or towards zero."""
+    mode = k.get("rounding_mode")
+    if mode is None:
+        return g.node(n, "div", a[:2])
+    if dtype_of(n.meta["val"])[0] == "i" or mode == "floor":
+        return _torch_places.floor_divide(g, n, a, k) if mode == "floor" else g.refuse(n)
+    made = g.extra(n, "div", a[:2], shape=n_shape(n))
+    return _torch_places.trunc(g, n, made)
+
+
+def _softplus(g, n, a, k):
+    beta, threshold = float(_get(a, 1, 1.0)), float(_get(a, 2, 20.0))
+    soft = {"beta": beta}
+    if threshold >= 15.0:  # log(1 + e^-15) is below half a unit of f32 in the last place of 15
+        return g.node(n, "softplus", [a[0]], soft)
+    above = g.extra(n, "gt", [g.extra(n, "mul", [a[0], beta], like=a[0]), threshold], like=a[0], dtype="bool")
+    return g.node(n, "where", [above, a[0], g.extra(n, "softplus", [a[0]], soft, like=a[0])])
+
+
+def _celu(g, n, a, k):
+    """max(x, 0) + alpha (e^(min(x, 0) / alpha) - 1)."""
+    alpha = float(_get(a, 1, 1.0))
+    if alpha == 1.0:
+        return g.node(n, "elu", [a[0]], {"alpha": 1.0})
+    scaled = g.extra(n, "mul", [a[0], 1.0 / alpha], like=a[0])
+    return g.node(n, "mul", [g.extra(n, "elu", [scaled], {"alpha": 1.0}, like=a[0]), alpha])
 
 
 def _elu(g, n, a, k):
@@ -361,9 +536,9 @@ class _Graph:
         return self._shapes.get(value, [])
 
     def _add(self, name, op, inputs, attributes, shape, dtype):
-        entry = {"name": name, "op": op, "inputs": [float(v) if isinstance(v, (int, float)) else v for v in inputs], "shape": list(shape), "dtype": dtype}
+        entry = {"name": name, "op": op, "inputs": [_number(v) if isinstance(v, (int, float)) else v for v in inputs], "shape": list(shape), "dtype": dtype}
         if attributes:
-            entry["attributes"] = attributes
+            entry["attributes"] = {key: _number(v) if isinstance(v, float) else v for key, v in attributes.items()}
         self.nodes.append(entry)
         self._shapes[name], self._dtypes[name] = list(shape), dtype
         return name
@@ -373,12 +548,39 @@ class _Graph:
         value = value[0] if isinstance(value, (list, tuple)) else value
         return self._add(n.name, op, inputs, attributes, [int(s) for s in value.shape], dtype_of(value))
 
-    def extra(self, n, op, inputs, attributes=None, like=None, shape=None, dtype=None):
-        """A node of our own on the way to `n`."""
+    def extra(self, n, op, inputs, attributes=None, like=None, shape=None, dtype=None, type_of=None):
+        """A node of our own on the way to `n`, of its type, or of that of another value."""
         self._count += 1
         value = n.meta["val"]
         value = value[0] if isinstance(value, (list, tuple)) else value
+        dtype = self._dtypes[type_of] if type_of is not None else dtype
         return self._add(f"{n.name}.{self._count}", op, inputs, attributes, self._shapes[like] if like is not None else shape, dtype or dtype_of(value))
+
+    def dtype(self, value):
+        return self._dtypes.get(value, "f32")
+
+    def constant(self, n, value):
+        """A tensor that is known, as a parameter with values."""
+        import torch
+        if value.numel() > _MOST_CONSTANT:
+            raise Unsupported(f"a constant of {value.numel()} elements", ["constant"])
+        value = value.detach().contiguous()
+        flat = value.reshape(-1).tolist()
+        if value.is_floating_point() and bool(torch.isnan(value).any()):
+            raise Unsupported("a constant that holds NaN", ["constant"])
+        name = f"constant_{n.name}_{len(self.parameters)}"
+        self.leaf("parameters", name, value)
+        self.parameters[-1]["values"] = [_number(v) if isinstance(v, float) else int(v) for v in flat]
+        return name
+
+    def take(self, n, x, dim, places, last=True, shape=None):
+        """Along a dimension, the elements at these places, which are known."""
+        import torch
+        index = self.constant(n, torch.as_tensor(places, dtype=torch.int64))
+        if last:
+            return self.node(n, "index_select", [x, index], {"dim": dim})
+        to = self.shape(x)
+        return self.extra(n, "index_select", [x, index], {"dim": dim}, shape=shape or to[:dim] + [len(places)] + to[dim + 1:], type_of=x)
 
     def random(self, n):
         self._count += 1
@@ -398,6 +600,72 @@ class _Graph:
 
     def to_json(self, outputs):
         return dict(FORMAT, name=self.name, inputs=self.inputs, parameters=self.parameters, nodes=self.nodes, outputs=outputs)
+
+
+_MOST_CONSTANT = 1 << 22
+
+
+def _number(v):
+    """JSON has no infinite numbers."""
+    v = float(v)
+    if math.isnan(v):
+        raise Unsupported("a number that is NaN", ["NaN"])
+    return v if math.isfinite(v) else "inf" if v > 0 else "-inf"
+
+
+def constants(graph):
+    """The parameters of a graph whose values it has itself, by name."""
+    return {p["name"]: constant_of(p) for p in graph["parameters"] if "values" in p}
+
+
+def constant_of(about):
+    import torch
+    names = {v: k for k, v in _DTYPES.items()}
+    return torch.tensor([float(v) if isinstance(v, str) else v for v in about["values"]], dtype=getattr(torch, names[about["dtype"]].split(".")[1])).reshape(about["shape"])
+
+
+class _Constants:
+    """What an aten graph makes of nothing: positions, tables. Nodes that graphs have an operator for stay nodes, unless they use such a value."""
+
+    def __init__(self, gm, table):
+        self._gm, self._table, self._values = gm, table, {}
+
+    def value(self, n):
+        """A tensor, or nothing where the node depends on an argument."""
+        if n.name not in self._values:
+            self._values[n.name] = self._evaluated(n)
+        return self._values[n.name]
+
+    def folds(self, n):
+        """Whether a node is taken as a constant: its operator is unknown, or it uses one that is so."""
+        import torch
+        if n.op == "get_attr":
+            return True
+        if n.op != "call_function" or not isinstance(self.value(n), torch.Tensor) or self.value(n).numel() > _MOST_CONSTANT:
+            return False
+        return getattr(n.target, "_opname", "") not in self._table or any(self.folds(i) for i in n.all_input_nodes)
+
+    def _evaluated(self, n):
+        import torch
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+        if n.op == "get_attr":
+            found = getattr(self._gm, n.target)
+            return getattr(found, "constant", None) if isinstance(found, torch._subclasses.fake_tensor.FakeTensor) else found.detach()
+        if n.op != "call_function" or any(self.value(i) is None for i in n.all_input_nodes):
+            return None
+        name = getattr(n.target, "_opname", getattr(n.target, "__name__", ""))
+        if name in _DRAWN or name.endswith("_") and not name.endswith("__"):
+            return None
+        args = torch.fx.node.map_arg(n.args, self.value)
+        kwargs = {k: "cpu" if k == "device" else v for k, v in torch.fx.node.map_arg(n.kwargs, self.value).items()}
+        try:
+            with unset_fake_temporarily(), torch.no_grad():
+                return n.target(*args, **kwargs)
+        except (RuntimeError, TypeError, ValueError, NotImplementedError):
+            return None
+
+
+_DRAWN = {"rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "native_dropout", "dropout", "normal", "multinomial", "empty", "empty_like", "new_empty", "uniform"}
 
 
 def dtype_of(value):
@@ -452,14 +720,20 @@ def _zeros(n):
 
 def from_fx(gm, placeholders, name="graph"):
     """A traced aten graph; `placeholders`: for each of its arguments ("inputs" or "parameters", name)."""
+    from torch.utils._pytree import tree_flatten
     table, g, missing, outputs, index = _table(), _Graph(name), [], [], 0
     _patterns(gm)
-    _drop_unused(gm)
+    _drop_unused(gm, g.notes)
+    known = _Constants(gm, table)
 
     def value(v):
         if isinstance(v, (list, tuple)):
             return [value(x) for x in v]
-        return g.values[v.name] if hasattr(v, "op") and hasattr(v, "name") else v
+        if not (hasattr(v, "op") and hasattr(v, "name")):
+            return v
+        if g.values[v.name] is None:
+            g.values[v.name] = g.constant(v, known.value(v))
+        return g.values[v.name]
 
     for n in gm.graph.nodes:
         if n.op == "placeholder":
@@ -468,18 +742,23 @@ def from_fx(gm, placeholders, name="graph"):
             g.leaf(kind, label, n.meta["val"])
             g.values[n.name] = label
         elif n.op == "output":
-            flat = n.args[0] if isinstance(n.args[0], (list, tuple)) else [n.args[0]]
-            outputs = [value(v) for v in flat if v is not None]
+            flat = tree_flatten(n.args[0])[0]
+            if not missing:
+                outputs = [value(v) for v in flat if v is not None]
         elif n.op == "get_attr":
-            constant = getattr(gm, n.target)
-            if constant.numel() != 1:
+            n.meta["val"] = constant = known.value(n)
+            if constant is None:
                 missing.append(f"constant tensor {n.target}")
                 g.values[n.name] = n.name
-                continue
-            n.meta["val"] = constant
-            g.values[n.name] = g.node(n, "full", [], {"value": float(constant)})
+            elif constant.numel() == 1 and constant.is_floating_point():
+                g.values[n.name] = g.node(n, "full", [], {"value": float(constant)})
+            else:
+                g.values[n.name] = None  # written where it is used
         elif n.op == "call_function":
             if n.meta.get("skip"):
+                continue
+            if known.folds(n):
+                g.values[n.name] = None
                 continue
             if "tilewright" in n.meta:
                 op, source, attributes = n.meta["tilewright"]
@@ -493,6 +772,7 @@ def from_fx(gm, placeholders, name="graph"):
                     g.values[n.name] = g.values.get(source.name)
                 else:
                     missing.append(f"result {which} of {source.target}")
+                    g.values[n.name] = n.name
                 continue
             opname = getattr(n.target, "_opname", str(n.target))
             write = table.get(opname)
@@ -506,16 +786,25 @@ def from_fx(gm, placeholders, name="graph"):
             if missing:
                 g.values[n.name] = n.name
                 continue
-            g.values[n.name] = write(g, n, [value(v) for v in n.args], {k: value(v) for k, v in n.kwargs.items()})
+            args, kwargs = _Arguments(value(v) for v in n.args), _Keywords((k, value(v)) for k, v in n.kwargs.items())
+            g.known = known
+            g.values[n.name] = write(g, n, args, kwargs)
+            unread = _unread(n, args, kwargs)
+            if unread:
+                raise Unsupported(f"{n.target} with {', '.join(unread)} is not supported", [str(n.target)])
     if missing:
         raise Unsupported("not supported: " + ", ".join(sorted(set(missing))), sorted(set(missing)))
     return g.to_json(outputs), g.notes
 
 
-def _drop_unused(gm):
+def _drop_unused(gm, notes):
     """In-place updates of buffers and what feeds only them."""
+    for n in gm.graph.nodes:
+        if n.op == "call_function" and getattr(n.target, "_opname", "") == "copy_" and not n.users:
+            notes.append(f"{n.args[0]} is not overwritten, as the module would")
     for n in reversed(list(gm.graph.nodes)):
-        if n.op == "call_function" and not n.users and "tilewright" not in n.meta:
+        written = getattr(n.target, "_opname", "").endswith("_") and n.args[0].op != "placeholder"
+        if n.op == "call_function" and not n.users and "tilewright" not in n.meta and not written:
             gm.graph.erase_node(n)
 
 
@@ -524,16 +813,41 @@ def parameter_name(name):
     return "p_" + name.replace(".", "_")
 
 
+_MOST_NODES = 4096  # of a graph: a loop over many steps is written out
+
+
+def _counted():
+    """A mode in which a module that would have too many nodes is refused at once, not after minutes."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counted(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += 1
+            if self.count > 2 * _MOST_NODES:
+                raise Unsupported(f"more than {_MOST_NODES} operators: a loop over many steps is written out", ["loop"])
+            return func(*args, **(kwargs or {}))
+    return Counted()
+
+
 def traced(module, inputs, fake_mode=None):
     """(aten graph, names of the parameters in order) of a module called with these inputs, which may be fake."""
     import torch
-    from torch._decomp import get_decompositions
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._decomp import core_aten_decompositions, get_decompositions
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
     aten = torch.ops.aten
     decompositions = get_decompositions([aten.addmv, aten.baddbmm, aten.triplet_margin_loss, aten.cosine_embedding_loss,
-                                         aten.hinge_embedding_loss, aten.soft_margin_loss, aten.margin_ranking_loss, aten.diag_embed, aten.std, aten.var_mean,
+                                         aten.hinge_embedding_loss, aten.soft_margin_loss, aten.margin_ranking_loss, aten.diag_embed, aten.std,
                                          aten.norm, aten.selu, aten.addcmul, aten.addcdiv, aten.lerp, aten.softshrink, aten.threshold, aten.logit, aten.glu])
+    # What has no entry here is written in simpler operators, where torch knows how.
+    entries = _table()
+    for op, rule in core_aten_decompositions().items():
+        if getattr(op, "_opname", "") not in entries:
+            decompositions.setdefault(op, rule)
     state = dict(module.named_parameters())
     buffers = dict(module.named_buffers())
     names = list(state) + list(buffers)
@@ -552,7 +866,20 @@ def traced(module, inputs, fake_mode=None):
         return v if fake_mode is not None or not isinstance(v, torch.Tensor) else mode.from_tensor(v)
 
     with mode, torch.no_grad():
-        gm = make_fx(call, decomposition_table=decompositions, tracing_mode="real", _allow_non_fake_inputs=True)([fake(v.detach()) for v in values], [fake(v) for v in inputs])
+        given = [fake(v.detach()) for v in values], [fake(v) for v in inputs]
+        for step in (call, None):  # written in simple operators; then without those that overwrite their operands
+            step = step or torch.func.functionalize(gm, remove="mutations")
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of settings of a library that are looked at on the way
+                    # Recurrent layers are one operator of that library.
+                    with torch.backends.mkldnn.flags(enabled=False), _counted():
+                        gm = make_fx(step, decomposition_table=decompositions, tracing_mode="real", _allow_non_fake_inputs=True)(*given)
+            except (DataDependentOutputException, DynamicOutputShapeException) as error:
+                raise Unsupported(f"{error.func}: what follows depends on the values of a tensor, not on shapes alone", [str(error.func)]) from None
+            except RuntimeError as error:  # of torch's own: what still overwrites an operand is refused below, or known to be harmless
+                if step is call or "INTERNAL ASSERT" not in str(error):
+                    raise
     return gm, names
 
 
@@ -575,15 +902,17 @@ def import_file(path, name=None):
     """A file with Model, get_inputs and get_init_inputs; nothing in it is computed: tensors are fake."""
     import os
     import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.utils._pytree import tree_map
+    from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     scope = _run_file(path)
-    with mode:
-        torch.manual_seed(42)
-        module = scope["Model"](*scope["get_init_inputs"]())
-        inputs = scope["get_inputs"]()
-    inputs = tree_map(lambda v: v if not isinstance(v, torch.Tensor) else v, inputs)
+    torch.manual_seed(42)
+    try:
+        with mode:
+            module = scope["Model"](*scope["get_init_inputs"]())
+            inputs = scope["get_inputs"]()
+    except DataDependentOutputException:  # a module that looks at values while it is made
+        mode = None
+        module, inputs = scope["Model"](*scope["get_init_inputs"]()), scope["get_inputs"]()
     return trace(module, inputs, name or os.path.splitext(os.path.basename(path))[0], fake_mode=mode)
 
 

@@ -57,6 +57,12 @@ int Builder::call(const std::string& fn, std::vector<int> in) {
     return add(std::move(p));
 }
 
+int Builder::call_as(const std::string& fn, std::vector<int> in, const std::string& dtype) {
+    const int id = call(fn, std::move(in));
+    out.list[static_cast<std::size_t>(id)].dtype = dtype;
+    return id;
+}
+
 int Builder::cast(int a, const std::string& dtype) {
     if (at(a).dtype == dtype) return a;
     const int id = call("cast", a);

@@ -23,6 +23,7 @@ public:
     int call(const std::string& fn, int a, double b) { return call(fn, a, number(b)); }
     int call(const std::string& fn, double a, int b) { return call(fn, number(a), b); }
     int where(int c, int a, int b) { return call("where", std::vector<int>{c, a, b}); }
+    int call_as(const std::string& fn, std::vector<int> in, const std::string& dtype);
     int cast(int a, const std::string& dtype);
     int reshape(int a, Shape shape);
     int permute(int a, Shape order);

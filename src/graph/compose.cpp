@@ -49,8 +49,7 @@ std::string NodeText::real(std::size_t operand, const Indices& index) const {
 }
 
 std::string NodeText::truth(std::size_t operand, const Indices& index) const {
-    const bool made = n.in[operand].node >= 0 && graph.nodes[zu(n.in[operand].node)].role == Role::operation && dtype(operand) == "bool";
-    return made ? raw(operand, index) : fmt::format("({} != 0)", raw(operand, index));
+    return dtype(operand) == "bool" && n.in[operand].node >= 0 ? raw(operand, index) : fmt::format("({} != 0)", raw(operand, index));
 }
 
 Indices NodeText::broadcast(std::size_t operand, const Indices& index) const {
@@ -72,7 +71,7 @@ std::string NodeText::dtype(std::size_t operand) const {
     return n.in[operand].node < 0 ? "f32" : graph.nodes[zu(n.in[operand].node)].dtype;
 }
 
-double NodeText::number(const char* key, double otherwise) const { return number_in(n.attributes, key, otherwise); }
+double NodeText::number(const char* key, double otherwise) const { return real_in(n.attributes, key, otherwise); }
 
 bool NodeText::flag(const char* key) const { return flag_in(n.attributes, key); }
 
@@ -170,7 +169,7 @@ Result<Composed> compose(const Graph& graph, const Precision& precision) {
         NodeText text{graph, n, precision, out, out.name[static_cast<int>(i)].substr(2)};
         auto value = text.value();
         if (!value) return Unexpected<Problem>{Problem{n.name, fmt::format("no `computes` is written of '{}'", n.op), ""}};
-        static const std::set<std::string> views = {"reshape", "permute", "slice", "expand", "copy"};
+        static const std::set<std::string> views = {"reshape", "permute", "slice", "expand", "copy", "index_select", "gather", "cat"};
         if ((n.dtype == "f16" || n.dtype == "bf16") && !views.contains(n.op)) value = fmt::format("{}({})", n.dtype, *value);
         text.let(out.name[static_cast<int>(i)], n.shape, *value);
     }

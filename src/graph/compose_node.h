@@ -62,6 +62,8 @@ struct NodeText {
 
 private:
     std::optional<std::string> activation(const std::string& x);
+    std::optional<std::string> places();
+    bool in_whole_numbers() const;
     std::string met(const Shape& window, const std::function<std::optional<std::pair<std::string, std::string>>(const Indices& taps)>& term,
                     const std::string& fn, double otherwise, std::int64_t most) const;
     std::string convolution();

@@ -59,7 +59,9 @@ std::string NodeText::convolution() {
     const bool transposed = flag("transposed");
     const bool even = n.attributes.contains("tf32") && n.attributes["tf32"] == "even";
     const bool asked = !n.attributes.contains("tf32") || even || flag("tf32");
-    const bool rounds = asked && precision.conv_tf32 && channels > 1;  // one channel for each group is exact in the reference
+    const bool product = !transposed && count_of(Shape(n.shape.begin() + 2, n.shape.end())) == 1;  // of one position
+    // One channel for each group is exact in the reference.
+    const bool rounds = product ? precision.matmul_tf32 : asked && precision.conv_tf32 && channels > 1;
     const auto operand = [&](const std::string& x) { return rounds ? fmt::format("f32(tf32({}))", x) : x; };
     const Indices i = own();
     const std::string c = channels == 1 ? "0" : "c";
@@ -98,7 +100,7 @@ std::string NodeText::convolution() {
         return std::pair{fmt::format("{} * {}", operand(real(0, x)), operand(real(1, w))),
                          fmt::format("{}", fmt::join(conditions, " and "))};
     };
-    std::string y = fold("sum", {{"c", channels}}, met(window, term, "sum", 0, transposed ? 1 : kMostTaps));
+    std::string y = fold("sum", {{"c", channels}}, met(window, term, "sum", 0, transposed || product ? 1 : kMostTaps));
     if (has(2)) y = fmt::format("{} + {}", y, real(2, {i[1]}));
     return y;
 }

@@ -218,7 +218,7 @@ private:
         a.primitive = x.base;
         a.dtype = w_.prim(x.base).dtype;
         for (std::size_t d = 0; d < x.dims.size(); ++d) {
-            if (!x.dims[d].whole()) return w_.fail("a window over a slice");
+            if (!x.dims[d].whole()) return w_.fail("a window over a slice", w_.sliced_operand());
             if (d + 1 == x.dims.size()) continue;
             a.dims.push_back(x.dims[d].size);
             a.strides.push_back(x.dims[d].stride);
@@ -236,7 +236,7 @@ private:
         k.primitive = g_.operands[1].base;
         k.dtype = w_.prim(k.primitive).dtype;
         for (const Dim& d : g_.operands[1].dims) {
-            if (!d.whole()) return w_.fail("a convolution with a slice of a kernel");
+            if (!d.whole()) return w_.fail("a convolution with a slice of a kernel", w_.sliced_operand());
             k.dims.push_back(d.size);
             k.strides.push_back(d.stride);
         }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/copies.h"
 #include "graph/writer.h"
 
 namespace tw::graph {
@@ -28,6 +29,10 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     if (const int hangs = compared(primitives, group); hangs >= 0)
         return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(hangs)].from,
                                            "a choice that hangs on a rounded product", "this is a limit of the generator", group.anchor}};
+    if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].kind == Kind::cat)
+        return write_cat(primitives, group, name);
+    if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].kind == Kind::gather)
+        return write_gather(primitives, group, name);
     if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].window.padded)
         return write_dense(primitives, group, name);
     if (group.anchor >= 0)

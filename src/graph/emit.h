@@ -15,6 +15,7 @@ struct Argument {
     std::int64_t offset = 0;  // elements before the first one
     std::string name, dtype;
     bool output = false, zeroed = false;
+    bool part = false;               // of an output: only some of it is written
     std::int64_t range = 0;          // of an index tensor: 0 <= element < range
     std::vector<std::string> texts;  // dimensions that are sizes of the kernel, not numbers; empty ones are numbers
     std::string scratch;             // a buffer between the kernels of one group, not a primitive

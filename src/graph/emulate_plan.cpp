@@ -53,7 +53,7 @@ Result<std::vector<std::vector<double>>> emulate(const Graph& graph, const Gener
             if (!dtype) return Unexpected<Problem>{of(k.name, "has an argument of an unknown type")};
             tensors.push_back(emulate::make_tensor(*dtype, a.dims, a.strides));
             std::vector<double>& buffer = buffers[names.at(i).at("buffer").get<std::string>()];
-            if (!a.output) copy_view(a, buffer, tensors.back(), false);
+            if (!a.output || a.part) copy_view(a, buffer, tensors.back(), false);
             else if (a.zeroed) std::fill(tensors.back().bytes.begin(), tensors.back().bytes.end(), std::uint8_t{0});
             else std::fill(tensors.back().bytes.begin(), tensors.back().bytes.end(), emulate::poison_of(*dtype));
         }

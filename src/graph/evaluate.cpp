@@ -61,7 +61,7 @@ public:
     Array take() { return std::move(out_); }
 
 private:
-    double number(const char* key, double otherwise) const { return number_in(n_.attributes, key, otherwise); }
+    double number(const char* key, double otherwise) const { return real_in(n_.attributes, key, otherwise); }
     bool flag(const char* key) const { return flag_in(n_.attributes, key); }
     Shape list(const char* key, std::size_t count, std::int64_t otherwise) const {
         if (!n_.attributes.contains(key)) return Shape(count, otherwise);
@@ -113,6 +113,8 @@ private:
                                                        {"minimum", [](double x, double y) { return std::min(x, y); }},
                                                        {"maximum", [](double x, double y) { return std::max(x, y); }},
                                                        {"pow", [](double x, double y) { return std::pow(x, y); }},
+                                                       {"floor_divide", [](double x, double y) { return std::floor(x / y); }},
+                                                       {"remainder", [](double x, double y) { return x - std::floor(x / y) * y; }},
                                                        {"lt", [](double x, double y) { return x < y; }},
                                                        {"le", [](double x, double y) { return x <= y; }},
                                                        {"gt", [](double x, double y) { return x > y; }},
@@ -171,7 +173,39 @@ private:
                 }
                 out_.data[i++] = in_[0].data[flat(in_[0].shape, from)];
             });
-        } else return false;
+        } else return places();
+        return true;
+    }
+
+    bool places() {
+        std::size_t i = 0;
+        if (n_.op == "cat") {
+            const auto rank = static_cast<std::int64_t>(n_.shape.size());
+            const std::int64_t dim = integer_in(n_.attributes, "dim", 0, -8, 8);
+            const auto a = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
+            each_index(n_.shape, [&](const Shape& at) {
+                Shape from = at;
+                std::size_t part = 0;
+                while (from[a] >= in_[part].shape[a]) from[a] -= in_[part++].shape[a];
+                out_.data[i++] = in_[part].data[flat(in_[part].shape, from)];
+            });
+            return true;
+        }
+        if (n_.op != "index_select" && n_.op != "gather") return false;
+        const auto rank = static_cast<std::int64_t>(in_[0].shape.size());
+        const std::int64_t dim = integer_in(n_.attributes, "dim", 0, -8, 8);
+        const auto a = static_cast<std::ptrdiff_t>(dim < 0 ? dim + rank : dim), many = static_cast<std::ptrdiff_t>(in_[1].shape.size());
+        each_index(n_.shape, [&](const Shape& at) {
+            Shape from = at;
+            if (n_.op == "gather") {
+                from[static_cast<std::size_t>(a)] = static_cast<std::int64_t>(in_[1].data[flat(in_[1].shape, at)]);
+            } else {
+                const Shape which(at.begin() + a, at.begin() + a + many);
+                from.erase(from.begin() + a, from.begin() + a + many);
+                from.insert(from.begin() + a, static_cast<std::int64_t>(in_[1].data[flat(in_[1].shape, which)]));
+            }
+            out_.data[i++] = in_[0].data[flat(in_[0].shape, from)];
+        });
         return true;
     }
 
@@ -508,10 +542,28 @@ Values random_values(const Graph& graph, std::uint64_t seed, bool positive) {
     for (const Node& n : graph.nodes)
         if (n.op == "cross_entropy" && n.in.size() > 1 && n.in[0].node >= 0)
             classes[n.in[1].node] = graph.nodes[static_cast<std::size_t>(n.in[0].node)].shape.back();
+    for (const Node& n : graph.nodes) {
+        if ((n.op != "index_select" && n.op != "gather") || n.in.size() < 2 || n.in[0].node < 0 || n.in[1].node < 0) continue;
+        const Shape& s = graph.nodes[static_cast<std::size_t>(n.in[0].node)].shape;
+        const std::int64_t dim = integer_in(n.attributes, "dim", 0, -8, 8);
+        int index = n.in[1].node;  // under views
+        for (const Node* v = &graph.nodes[static_cast<std::size_t>(index)]; v->role == Role::operation;
+             v = &graph.nodes[static_cast<std::size_t>(index)]) {
+            if (v->in.empty() || v->in[0].node < 0) break;
+            index = v->in[0].node;
+        }
+        const std::int64_t extent = s[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(s.size()) : dim)];
+        const auto known = classes.find(index);
+        classes[index] = known == classes.end() ? extent : std::min(extent, known->second);
+    }
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& n = graph.nodes[i];
         if (n.role == Role::operation) continue;
         Data& data = values[n.name];
+        if (!n.values.empty()) {
+            data = n.values;
+            continue;
+        }
         const std::int64_t count = count_of(n.shape);
         const std::int64_t range = classes.contains(static_cast<int>(i)) ? classes[static_cast<int>(i)] : n.dtype == "bool" ? 2 : 8;
         for (std::int64_t k = 0; k < count; ++k)

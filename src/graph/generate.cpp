@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "graph/program_text.h"
@@ -19,6 +20,16 @@ std::string identifier(const std::string& text) {
     for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
     if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out = "g_" + out;
     return out.substr(0, 60);
+}
+
+json constant_values(const Node& n) {
+    json out = json::array();
+    for (const double v : n.values) {
+        if (std::isinf(v)) out.push_back(v > 0 ? "inf" : "-inf");
+        else if (n.dtype[0] == 'i') out.push_back(static_cast<std::int64_t>(v));
+        else out.push_back(v);
+    }
+    return out;
 }
 
 json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelText>& kernels) {
@@ -53,6 +64,7 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
         if (n.role == Role::operation) continue;
         json about = {{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}};
         if (n.random) about["random"] = "uniform";
+        if (!n.values.empty()) about["values"] = constant_values(n);
         (n.role == Role::input ? inputs : parameters).push_back(about);
     }
     return {{"format", "tilewright-plan"}, {"version", 1},       {"name", graph.name},   {"inputs", inputs},

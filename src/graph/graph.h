@@ -40,7 +40,8 @@ struct Node {
     nlohmann::json attributes;
     Shape shape;
     std::string dtype;
-    bool random = false;  // an input that the caller draws anew for each call, uniformly from 0 to 1
+    std::vector<double> values;  // of a parameter that is a constant
+    bool random = false;         // an input that the caller draws anew for each call, uniformly from 0 to 1
 };
 
 struct Graph {
@@ -53,5 +54,8 @@ constexpr std::size_t kMostNodes = 4096;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 Result<Graph> read_graph(const std::string& text);
+
+// A number of a node's attributes; "inf" and "-inf", which JSON has no numbers for, are some too.
+double real_in(const nlohmann::json& object, const char* key, double otherwise);
 
 }  // namespace tw::graph

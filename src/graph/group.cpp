@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "graph/copies.h"
+
 namespace tw::graph {
 
 bool Group::has(int primitive) const { return std::binary_search(members.begin(), members.end(), primitive); }
@@ -222,7 +224,9 @@ private:
             shared = shared || !member_.contains(user);
             if (!member_.contains(user)) continue;
             const Kind kind = at(user).kind;
-            if (kind == Kind::matmul || kind == Kind::conv || kind == Kind::window || kind == Kind::arg || kind == Kind::pick) return false;
+            if (kind == Kind::matmul || kind == Kind::conv || kind == Kind::window || kind == Kind::arg || kind == Kind::pick ||
+                kind == Kind::cat || kind == Kind::gather)
+                return false;
         }
         if (shared && cost(id) > kCheap) return false;
         switch (at(id).kind) {
@@ -405,6 +409,10 @@ private:
         }
         if (g_.anchor >= 0 && at(g_.anchor).kind != Kind::scan) {
             for (const int q : at(g_.anchor).in) {
+                if (at(g_.anchor).kind == Kind::cat && constant_of(p_, q)) {
+                    g_.operands.emplace_back();
+                    continue;
+                }
                 g_.operands.push_back(resolve(p_, q, stored_));
                 needed_.insert(g_.operands.back().base);
             }

@@ -23,7 +23,29 @@ std::string text_of(const Shape& shape) {
     return out + ")";
 }
 
+double real_in(const json& object, const char* key, double otherwise) {
+    const std::string text = text_in(object, key);
+    return text == "inf" ? INFINITY : text == "-inf" ? -INFINITY : number_in(object, key, otherwise);
+}
+
 namespace {
+
+// The elements of a constant.
+Result<std::vector<double>> read_values(const json& entry, const Node& node) {
+    std::vector<double> values;
+    const json given = part_in(entry, "values", json::array());
+    if (static_cast<std::int64_t>(given.size()) != count_of(node.shape))
+        return Unexpected<Problem>{Problem{node.name, fmt::format("has {} `values` for the shape {}", given.size(), text_of(node.shape)),
+                                           "a constant's values are a flat list, the last dimension first"}};
+    for (const json& v : given) {
+        const bool truth = v.is_boolean();
+        const double value = truth ? (v.get<bool>() ? 1 : 0) : real_in({{"v", v}}, "v", NAN);
+        if (std::isnan(value))
+            return Unexpected<Problem>{Problem{node.name, "has a value that is no number", "numbers, \"inf\" or \"-inf\""}};
+        values.push_back(value);
+    }
+    return values;
+}
 
 Unexpected<Problem> refuse(std::string where, std::string what, std::string help = "docs/graph.md has the format") {
     return Unexpected<Problem>{Problem{std::move(where), std::move(what), std::move(help)}};
@@ -68,7 +90,9 @@ Result<Node> read_value(const json& object, const std::string& list) {
 
 Result<Graph> read_graph(const std::string& text) {
     const json whole = parse_json(text);
-    if (!whole.is_object()) return refuse("the file", "is no JSON object");
+    if (!whole.is_object())
+        return refuse("the file", "is no JSON object",
+                      "docs/graph.md has the format; Infinity and NaN are no numbers of JSON: write \"inf\" or \"-inf\"");
     if (text_in(whole, "format") != "tilewright-graph") return refuse("format", "is not \"tilewright-graph\"");
     if (number_in(whole, "version") != 1) return refuse("version", "is not 1");
     Graph graph;
@@ -85,6 +109,11 @@ Result<Graph> read_graph(const std::string& text) {
         for (const json& entry : entries) {
             auto node = read_value(entry, list);
             if (!node) return Unexpected<Problem>{node.error()};
+            if (list[0] == 'p' && entry.contains("values")) {
+                auto values = read_values(entry, *node);
+                if (!values) return Unexpected<Problem>{values.error()};
+                node->values = std::move(*values);
+            }
             node->random = text_in(entry, "random") == "uniform";
             node->role = list[0] == 'i' ? Role::input : list[0] == 'p' ? Role::parameter : Role::operation;
             if (node->role == Role::operation) {
@@ -98,6 +127,8 @@ Result<Graph> read_graph(const std::string& text) {
                         node->in.push_back({-1, value.get<double>()});
                     } else if (value.is_string() && known.contains(value.get<std::string>())) {
                         node->in.push_back({known.at(value.get<std::string>()), 0});
+                    } else if (value == "inf" || value == "-inf") {
+                        node->in.push_back({-1, value == "inf" ? INFINITY : -INFINITY});
                     } else {
                         return refuse(node->name, fmt::format("uses {}, which is no earlier name", value.dump().substr(0, 60)),
                                       "inputs are names of earlier values, or numbers");

@@ -44,6 +44,7 @@ void add_pointwise(Operators& table);
 void add_folds(Operators& table);     // reductions, softmax, norms, scans, losses
 void add_products(Operators& table);  // matmul, linear, convolutions, pooling, attention
 void add_views(Operators& table);
+void add_places(Operators& table);  // concatenation, elements by index
 
 // Sums of centred values, which cancel: in f64 (widen.cpp).
 void widen_centred_sums(Primitives& p);

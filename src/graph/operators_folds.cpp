@@ -196,6 +196,8 @@ void add_folds(Operators& t) {
     const std::pair<const char*, const char*> plain[] = {{"sum", "sum"}, {"amax", "max"}, {"amin", "min"}, {"prod", "prod"}};
     for (const auto& [op, fn] : plain) {
         t[op] = [fn = std::string(fn)](Call& c) {
+            if (c.b.at(c.in(0)).dtype[0] == 'i')
+                return c.fail("a fold of integers, which f32 does not hold", "`cast` them to f32 where they are below 2^24");
             const int x = c.real(0);
             const Shape axes = c.axes("dims", c.b.shape(x).size());
             return finish(c, c.b.reduce(fn, x, axes), axes);

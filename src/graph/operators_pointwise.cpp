@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "graph/operators.h"
 
 namespace tw::graph {
@@ -49,8 +51,47 @@ int power(Call& c) {
     return b.call("pow", x, y);
 }
 
+bool is_integer(const Builder& b, int id) { return b.at(id).kind != Kind::number && b.at(id).dtype[0] == 'i'; }
+
+// Operands that are all integers, or whole numbers beside some: of the wider type. Empty: others.
+std::vector<int> integers_of(Call& c, std::vector<int> in) {
+    std::string type;
+    for (const int id : in) {
+        if (is_integer(c.b, id)) type = type == "i64" ? type : c.b.at(id).dtype;
+        else if (c.b.at(id).kind != Kind::number || c.b.at(id).value != std::floor(c.b.at(id).value) || std::abs(c.b.at(id).value) > 1e15)
+            return {};
+    }
+    if (type.empty()) return {};
+    if (c.node.dtype[0] == 'i') type = c.node.dtype;
+    for (int& id : in)
+        if (is_integer(c.b, id)) id = c.b.cast(id, type);
+    return in;
+}
+
+// Integers stay integers, in comparisons too: f32 would not hold them all.
+int two_of(Call& c, const std::string& fn, bool compares) {
+    if (compares || c.node.dtype[0] == 'i')
+        if (const auto in = integers_of(c, {c.in(0), c.in(1)}); !in.empty()) {
+            const int id = c.b.call(fn, in);
+            if (!compares) c.b.out.list[static_cast<std::size_t>(id)].dtype = c.node.dtype;
+            return id;
+        }
+    return c.b.call(fn, c.real(0), c.real(1));
+}
+
+// Rounded down, and what is left then, of integers by a positive number.
+int divided(Call& c, const char* fn) {
+    const auto in = integers_of(c, {c.in(0), c.in(1)});
+    if (in.empty() || c.b.at(in[1]).kind != Kind::number || c.b.at(in[1]).value < 1 || c.node.dtype[0] != 'i')
+        return c.fail("takes integers and a whole number above 0");
+    return c.b.call_as(fn, in, c.node.dtype);
+}
+
 void add_activations(Operators& t) {
-    t["relu"] = [](Call& c) { return c.b.call("max", c.real(0), 0.0); };
+    t["relu"] = [](Call& c) {
+        if (is_integer(c.b, c.in(0))) return c.b.call_as("max", {c.in(0), c.b.number(0)}, c.node.dtype);
+        return c.b.call("max", c.real(0), 0.0);
+    };
     t["leaky_relu"] = [](Call& c) {
         const int x = c.real(0);
         const double slope = c.number("negative_slope", 0.01);
@@ -99,7 +140,13 @@ void add_pointwise(Operators& t) {
     const std::pair<const char*, const char*> two[] = {{"add", "add"},     {"sub", "sub"},     {"mul", "mul"}, {"div", "div"},
                                                        {"minimum", "min"}, {"maximum", "max"}, {"lt", "lt"},   {"le", "le"},
                                                        {"gt", "gt"},       {"ge", "ge"},       {"eq", "eq"},   {"ne", "ne"}};
-    for (const auto& [op, fn] : two) t[op] = [fn = std::string(fn)](Call& c) { return c.b.call(fn, c.real(0), c.real(1)); };
+    for (const auto& [op, fn] : two) {
+        const std::string name = op;
+        if (name == "div") t[op] = [](Call& c) { return c.b.call("div", c.real(0), c.real(1)); };
+        else t[op] = [fn = std::string(fn), compares = name.size() == 2](Call& c) { return two_of(c, fn, compares); };
+    }
+    t["floor_divide"] = [](Call& c) { return divided(c, "floor_div"); };
+    t["remainder"] = [](Call& c) { return divided(c, "mod"); };
     t["pow"] = power;
     t["reciprocal"] = [](Call& c) { return c.b.call("div", 1.0, c.real(0)); };
     t["square"] = [](Call& c) {
@@ -110,7 +157,12 @@ void add_pointwise(Operators& t) {
     t["logical_and"] = [](Call& c) { return c.b.call("and", c.b.cast(c.in(0), "bool"), c.b.cast(c.in(1), "bool")); };
     t["logical_or"] = [](Call& c) { return c.b.call("or", c.b.cast(c.in(0), "bool"), c.b.cast(c.in(1), "bool")); };
     t["logical_not"] = [](Call& c) { return c.b.call("not", c.b.cast(c.in(0), "bool")); };
-    t["where"] = [](Call& c) { return c.b.where(c.b.cast(c.in(0), "bool"), c.real(1), c.real(2)); };
+    t["where"] = [](Call& c) {
+        if (c.node.dtype[0] == 'i')
+            if (const auto in = integers_of(c, {c.in(1), c.in(2)}); !in.empty())
+                return c.b.call_as("where", {c.b.cast(c.in(0), "bool"), in[0], in[1]}, c.node.dtype);
+        return c.b.where(c.b.cast(c.in(0), "bool"), c.real(1), c.real(2));
+    };
     t["copy"] = [](Call& c) { return c.in(0); };
     t["cast"] = [](Call& c) { return c.b.cast(c.in(0), c.node.dtype); };
     t["full"] = [](Call& c) { return c.b.broadcast(c.b.number(c.number("value", 0)), c.node.shape); };

@@ -15,6 +15,7 @@ Shape but_last(const Shape& s, std::size_t n) { return Shape(s.begin(), s.end() 
 // Two operands of the same narrow type go to the matrix unit as they are; others are f32.
 std::pair<int, int> pair_of(Call& c, int a, int b) {
     const std::string& x = c.b.at(a).dtype;
+    if (x[0] == 'i' || c.b.at(b).dtype[0] == 'i') c.fail("a product of integers", "`cast` them to f32 where they are below 2^24");
     if ((x == "f16" || x == "bf16") && x == c.b.at(b).dtype) return {a, b};
     return {c.b.cast(a, "f32"), c.b.cast(b, "f32")};
 }
@@ -184,6 +185,55 @@ int with_edges(Builder& b, int x, Window& w, const std::string& fn = "sum") {
     return b.add(std::move(p));
 }
 
+// A convolution with a single position: a product of the elements that it meets, in f32 as other products.
+int conv_once(Call& c, int x, int k, std::int64_t groups, const Window& w) {
+    Builder& b = c.b;
+    const Shape sx = b.shape(x), sk = b.shape(k);
+    for (std::size_t d = 0; d < w.in.size(); ++d) {
+        const std::size_t at = d + 2;
+        Shape taps;
+        for (std::int64_t t = 0; t < w.kernel[d]; ++t)
+            if (const std::int64_t i = t * w.dilation[d] - w.padding[d]; i >= 0 && i < w.in[d]) taps.push_back(t);
+        if (taps.empty()) return c.fail("a window that meets nothing");
+        const auto part = [&](int of, std::int64_t from, std::int64_t count) {
+            Shape starts(b.shape(of).size(), 0), extents = b.shape(of);
+            starts[at] = from;
+            extents[at] = count;
+            return b.slice(of, starts, extents);
+        };
+        const auto n = static_cast<std::int64_t>(taps.size());
+        const std::int64_t first = taps[0] * w.dilation[d] - w.padding[d];
+        k = part(k, taps[0], n);
+        if (w.dilation[d] == 1 || n == 1) {
+            x = part(x, first, n);
+            continue;
+        }
+        Primitive apart;
+        apart.kind = Kind::cat;
+        apart.axes = {static_cast<std::int64_t>(at)};
+        for (std::int64_t t = 0; t < n; ++t) apart.in.push_back(part(x, first + t * w.dilation[d], 1));
+        apart.shape = b.shape(apart.in[0]);
+        apart.shape[at] = n;
+        x = b.add(std::move(apart));
+    }
+    const std::int64_t outs = sk[0] / groups, depth = count_of(b.shape(x)) / (sx[0] * groups);
+    const int rows = b.permute(b.reshape(x, {sx[0], groups, depth}), {1, 0, 2});
+    const int columns = b.permute(b.reshape(k, {groups, outs, depth}), {0, 2, 1});
+    const int y = groups == 1 ? product(c, b.reshape(rows, {sx[0], depth}), b.reshape(columns, {depth, outs})) : product(c, rows, columns);
+    Shape result(sx.size(), 1);
+    result[0] = sx[0];
+    result[1] = groups * outs;
+    return b.reshape(groups == 1 ? y : b.permute(y, {1, 0, 2}), result);
+}
+
+// The bias of each channel, where there is one.
+int with_bias(Call& c, int y) {
+    if (!c.has(2)) return y;
+    Shape channel(c.b.shape(y).size(), 1);
+    channel[1] = c.b.shape(y)[1];
+    return c.b.call("add", y, c.b.reshape(c.real(2), channel));
+}
+
 int conv(Call& c) {
     Builder& b = c.b;
     const int x = c.real(0), k = c.real(1);
@@ -203,6 +253,7 @@ int conv(Call& c) {
         return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
     if (!read_window(c, w, sx.size() - 2, false)) return 0;
     const Shape places = w.out;
+    if (!w.transposed && count_of(places) == 1) return with_bias(c, conv_once(c, x, k, groups, w));
     if (!w.transposed) join_plain(w);
     int positions = b.reshape(x, {count_of(sx) / count_of(w.in), count_of(w.in)});
     // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
@@ -221,13 +272,7 @@ int conv(Call& c) {
     p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
     result.insert(result.end(), places.begin(), places.end());
-    int y = b.reshape(b.add(std::move(p)), result);
-    if (c.has(2)) {
-        Shape channel(result.size(), 1);
-        channel[1] = groups * outs;
-        y = b.call("add", y, b.reshape(c.real(2), channel));
-    }
-    return y;
+    return with_bias(c, b.reshape(b.add(std::move(p)), result));
 }
 
 // A dilated window with a single position: its elements one by one.
@@ -286,8 +331,8 @@ int pool(Call& c, const char* fn) {
     if (!read_window(c, w, dims, true)) return 0;
     const bool average = p.fn == "sum";
     const bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](std::int64_t v) { return v != 0; });
-    if (average && (c.flag("ceil_mode", false) || (padded && !c.flag("count_include_pad", true))))
-        return c.fail("averages with ceil_mode, or that leave padding out of the count, are not supported");
+    if (average && padded && !c.flag("count_include_pad", true))
+        return c.fail("averages that leave padding out of the count are not supported", "multiply by the taps over those that count");
     const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
     const Shape positions = w.out;
     if (count_of(positions) == 1) return pool_once(c, x, w, p.fn);

@@ -12,7 +12,7 @@
 
 namespace tw::graph {
 
-enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick };
+enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick, cat, gather };
 
 // A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation -
 // padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole. `padded`: the input was
@@ -27,11 +27,13 @@ struct Primitive {
     Kind kind = Kind::leaf;
     std::string fn;  // pointwise: add, exp, where, ...; reduce, window: sum, max, min, prod (window: dot); arg: max, min; scan: sum, prod
     std::vector<int> in;  // matmul: (b, m, k), (b, k, n); conv and window dot: (b, g, c, s), (g, o, c, taps...), transposed (g, c, o,
-                          // taps...); other windows: (outer, s)
+                          // taps...); other windows: (outer, s); gather: the source and the index, which has the
+                          // result's rank
     Shape shape;
     std::string dtype = "f32";
     double value = 0;  // number; tri: the diagonal
-    Shape axes;        // reduce, scan, arg: axes; permute: the order; slice: the starts
+    Shape axes;        // reduce, scan, arg, cat: axes; permute: the order; slice: the starts; gather: by dimension of the source the
+                       // result's, or -1: the one that is chosen from
     Window window;
     bool reverse = false, exclusive = false;  // scan
     bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does

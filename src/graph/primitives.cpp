@@ -27,8 +27,8 @@ int Call::real(std::size_t i) {
 }
 
 double Call::number(const char* key, double otherwise) {
-    const double value = number_in(node.attributes, key, otherwise);
-    if (!std::isfinite(value)) fail(fmt::format("attribute `{}` is not finite", key));
+    const double value = real_in(node.attributes, key, otherwise);
+    if (std::isnan(value)) fail(fmt::format("attribute `{}` is no number", key));
     return value;
 }
 
@@ -99,6 +99,7 @@ const Operators& operators() {
         add_folds(t);
         add_products(t);
         add_views(t);
+        add_places(t);
         return t;
     }();
     return table;

@@ -97,7 +97,7 @@ private:
         order.push_back(s.turned ? row : k);
         order.insert(order.end(), inner.begin(), inner.end());
         for (const std::size_t d : order) {
-            if (!view.dims[d].whole()) w_.fail("a product of a slice");
+            if (!view.dims[d].whole()) w_.fail("a product of a slice", w_.sliced_operand());
             a.dims.push_back(view.dims[d].size);
             a.strides.push_back(view.dims[d].stride);
         }
@@ -121,7 +121,7 @@ private:
         x.primitive = g_.operands[0].base;
         x.dtype = w_.prim(x.primitive).dtype;
         for (const Dim& d : g_.operands[0].dims) {
-            if (!d.whole()) w_.fail("a convolution of a slice");
+            if (!d.whole()) w_.fail("a convolution of a slice", w_.sliced_operand());
             x.dims.push_back(d.size);
             x.strides.push_back(d.stride);
         }

@@ -96,12 +96,11 @@ Result<std::string> program_text(const Graph& graph, const Primitives& p, const 
         const Node& node = graph.nodes[static_cast<std::size_t>(graph.outputs[o])];
         if (p.list[static_cast<std::size_t>(p.outputs[o])].kind == Kind::leaf)
             return Unexpected<Problem>{Problem{node.name, "an output that is an input", ""}};
-        const bool truth = node.dtype == "bool";
         const std::string value = composed->at(graph.outputs[o], node.shape), name = fmt::format("y{}", o);
         std::string left;
         for (std::size_t d = 0; d < node.shape.size(); ++d) left += fmt::format("{}i{} in 0:{}", d ? ", " : "", d, node.shape[d]);
         left = left.empty() ? name : fmt::format("{}[{}]", name, left);
-        equations += fmt::format("\n    {} = {}", left, truth ? fmt::format("where({}, 1, 0)", value) : value);
+        equations += fmt::format("\n    {} = {}", left, value);
         parameters +=
             fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", name, type_text(node.dtype), dims_text(node.shape));
     }

@@ -142,7 +142,7 @@ void write_window(Writer& w) {
         a.primitive = view.base;
         a.dtype = w.prim(view.base).dtype;
         for (const Dim& d : view.dims) {
-            if (!d.whole()) return w.fail("a window over a slice", -1);
+            if (!d.whole()) return w.fail("a window over a slice", w.sliced_operand());
             a.dims.push_back(d.size);
             a.strides.push_back(d.stride);
         }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/copies.h"
+
 namespace tw::graph {
 
 std::string real_text(double value, bool kernel) {
@@ -26,6 +28,13 @@ void Writer::fail(std::string what, int store) {
     if (!failed)
         problem = Problem{prim(g.anchor >= 0 ? g.anchor : g.root).from, std::move(what), "this is a limit of the generator", store};
     failed = true;
+}
+
+int Writer::sliced_operand() const {
+    for (std::size_t i = 0; i < g.operands.size(); ++i)
+        for (const Dim& d : g.operands[i].dims)
+            if (!d.whole()) return prim(g.anchor).in[i];
+    return -1;
 }
 
 void Writer::open(const std::string& text) {
@@ -79,6 +88,12 @@ std::string Writer::extent_text(int atom) const {
 
 std::string Writer::index_of(int atom) const {
     if (const auto found = rename.find(atom); found != rename.end()) return found->second;
+    for (const Place& place : g.output.places)
+        if (place.atom == atom && place.start != 0) return fmt::format("({} - {})", named_index(atom), place.start);
+    return named_index(atom);
+}
+
+std::string Writer::named_index(int atom) const {
     for (std::size_t i = 0; i < g.order.size(); ++i)
         if (g.order[i] == atom) return "i" + std::to_string(i);
     return "i_";
@@ -198,6 +213,25 @@ std::string Writer::mask(int axis) {
     return text;
 }
 
+namespace {
+
+// A tensor of one element has an index too.
+Read one_place_at_least(Read read) {
+    if (read.places.empty()) read.places.push_back({-1, 1, 0, 1});
+    return read;
+}
+
+std::string whole_text(double value) {
+    const auto whole = static_cast<std::int64_t>(value);
+    return whole < 0 ? fmt::format("({})", whole) : std::to_string(whole);
+}
+
+std::string named(const std::string& fn) {
+    return fn == "max" || fn == "at_least" ? "maximum" : fn == "min" || fn == "at_most" ? "minimum" : fn;
+}
+
+}  // namespace
+
 Value Writer::value(int id) {
     if (const auto found = cache_.back().find(id); found != cache_.back().end()) return found->second;
     const Primitive& v = prim(id);
@@ -212,6 +246,9 @@ Value Writer::value(int id) {
         std::string text = near != staged.end() ? near->second : load(read->second, parameter(read->second, v.dtype), v.dtype);
         if (v.dtype == "bool") {
             out.logical = true;
+        } else if (raw || v.dtype[0] == 'i') {
+            out.raw = true;
+            out.type = v.dtype;
         } else if (v.dtype == "f64") {
             out.wide = true;
         } else if (v.dtype != "f32") {
@@ -221,9 +258,11 @@ Value Writer::value(int id) {
         line(fmt::format("{} = {}", out.text, text));
     } else if (v.kind == Kind::reshape || (v.kind == Kind::pointwise && v.fn == "copy")) {
         out = value(v.in[0]);
+    } else if (v.kind == Kind::cat) {
+        out = value(v.in[part]);
     } else if (v.kind == Kind::pick) {
         const Read& from = g.picks.at(id);
-        const Read& which = g.reads.at(v.in[1]);
+        const Read which = one_place_at_least(g.reads.at(v.in[1]));
         const std::string classes = parameter(which, prim(v.in[1]).dtype, prim(v.in[0]).shape[1]);
         std::string index;
         for (const Place& place : from.places)
@@ -239,18 +278,16 @@ Value Writer::value(int id) {
     return out;
 }
 
-namespace {
-
-std::string named(const std::string& fn) {
-    return fn == "max" || fn == "at_least" ? "maximum" : fn == "min" || fn == "at_most" ? "minimum" : fn;
-}
-
-}  // namespace
-
 // Bounds are maxima and minima of a product, whose rounding a choice would hang on, and choices elsewhere: sums over them are proved where
 // those over maxima are not. (NaN becomes the bound either way.)
 bool Writer::after_product() const {
     return g.anchor >= 0 && (prim(g.anchor).kind == Kind::matmul || prim(g.anchor).kind == Kind::conv || prim(g.anchor).fn == "dot");
+}
+
+// An operation on integers: the numbers that it takes are some too.
+bool Writer::in_whole_numbers(const Primitive& v) const {
+    return v.fn != "cast" &&
+           std::any_of(v.in.begin(), v.in.end(), [&](int q) { return prim(q).kind != Kind::number && prim(q).dtype[0] == 'i'; });
 }
 
 Value Writer::pointwise(int id) {
@@ -266,10 +303,13 @@ Value Writer::pointwise(int id) {
     for (std::size_t i = 0; i < in.size(); ++i) {
         const bool widened = out.wide && !in[i].wide && !in[i].logical && prim(v.in[i]).kind != Kind::number;
         t.push_back(spread(in[i], out.axes) + (widened ? ".to(f64)" : ""));
+        if (in_whole_numbers(v) && prim(v.in[i]).kind == Kind::number) t.back() = whole_text(prim(v.in[i]).value);
     }
-    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"},
-                                                             {"lt", "<"},  {"le", "<="}, {"gt", ">"},  {"ge", ">="},
-                                                             {"eq", "=="}, {"ne", "!="}, {"and", "&"}, {"or", "|"}};
+    out.raw = v.dtype[0] == 'i';
+    if (out.raw) out.type = v.dtype;
+    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"},        {"div", "/"}, {"lt", "<"},
+                                                             {"le", "<="}, {"gt", ">"},  {"ge", ">="},        {"eq", "=="}, {"ne", "!="},
+                                                             {"and", "&"}, {"or", "|"},  {"floor_div", "//"}, {"mod", "%"}};
     std::string text;
     out.logical = v.dtype == "bool";
     if (infix.contains(v.fn)) {
@@ -279,9 +319,11 @@ Value Writer::pointwise(int id) {
     } else if (v.fn == "not") {
         text = "~" + t[0];
     } else if (v.fn == "cast") {
-        if (v.dtype == "bool") text = in[0].logical ? t[0] : t[0] + " != 0.0";
-        else if (in[0].logical) text = fmt::format("tw.where({}, 1.0, 0.0)", t[0]);
-        else if (v.dtype == "f32") text = t[0];
+        if (v.dtype == "bool") text = in[0].logical ? t[0] : t[0] + (in[0].raw ? " != 0" : " != 0.0");
+        else if (const auto number = constant_of(p, v.in[0])) text = out.raw ? whole_text(std::trunc(*number)) : real_text(*number, true);
+        else if (in[0].logical) text = fmt::format("tw.where({}, 1.0, 0.0){}", t[0], out.raw ? fmt::format(".to({})", v.dtype) : "");
+        else if (out.raw) text = fmt::format("{}.to({})", t[0], v.dtype);
+        else if (v.dtype == "f32") text = t[0] + (in[0].raw ? ".to(f32)" : "");
         else text = fmt::format("{}.to({}).to(f32)", t[0], v.dtype);
     } else if (v.fn == "triu" || v.fn == "tril" || v.fn == "causal") {
         const auto& axes = g.axes.at(id);
@@ -332,11 +374,28 @@ void Writer::store(const Value& v, bool atomic) {
     std::string text = out.text;
     if (root.dtype == "bool") {
         if (!v.logical) text += " != 0.0";
-    } else if (root.dtype != type_of(v)) {
+    } else if (!v.raw && root.dtype != type_of(v)) {
         text += fmt::format(".to({})", root.dtype);
     }
     const std::string place = g.output.places.empty() ? "Y" : fmt::format("Y[{}]", subscript(g.output));
-    line(fmt::format("tw.{}({}, {})", atomic ? "atomic_add" : "store", place, text));
+    line(fmt::format("tw.{}({}, {}{})", atomic ? "atomic_add" : "store", place, text, limits(g.output)));
+}
+
+// A tile that goes beyond its part of a tensor must not write what lies behind.
+std::string Writer::limits(const Read& read) const {
+    std::string out;
+    bool any = false;
+    int count = 0;
+    for (const Place& place : read.places) {
+        const auto axis = std::find_if(tile.begin(), tile.end(), [&](const TileAxis& t) { return t.atom == place.atom; });
+        if (place.atom < 0 || axis == tile.end()) continue;
+        const std::int64_t end = place.start + g.size.at(place.atom);
+        const bool ends = end < place.extent && (axis->beyond || g.size.at(place.atom) % axis->extent != 0);
+        any = any || ends;
+        out += (out.empty() ? "" : ", ") + (ends ? std::to_string(end) : "None");
+        ++count;
+    }
+    return any ? fmt::format(", limit=({}{})", out, count == 1 ? "," : "") : "";
 }
 
 int Writer::member_users(int id) const {
@@ -349,17 +408,24 @@ int Writer::member_users(int id) const {
 std::string Writer::pointwise_equation(int id) {
     const Primitive& v = prim(id);
     std::vector<std::string> t;
-    for (const int q : v.in) t.push_back(equation_of(q));
-    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"},   {"div", "/"},
-                                                             {"lt", "<"},  {"le", "<="}, {"gt", ">"},    {"ge", ">="},
-                                                             {"eq", "=="}, {"ne", "!="}, {"and", "and"}, {"or", "or"}};
-    if (infix.contains(v.fn)) return fmt::format("({} {} {})", t[0], infix.at(v.fn), t[1]);
+    for (const int q : v.in) t.push_back(in_whole_numbers(v) && prim(q).kind == Kind::number ? whole_text(prim(q).value) : equation_of(q));
+    static const std::map<std::string, std::string> infix = {{"add", "+"},   {"sub", "-"}, {"mul", "*"},        {"div", "/"}, {"lt", "<"},
+                                                             {"le", "<="},   {"gt", ">"},  {"ge", ">="},        {"eq", "=="}, {"ne", "!="},
+                                                             {"and", "and"}, {"or", "or"}, {"floor_div", "//"}, {"mod", "%"}};
+    // Integers keep the bits of their type.
+    const bool wraps = v.dtype[0] == 'i' && (v.fn == "add" || v.fn == "sub" || v.fn == "mul");
+    if (infix.contains(v.fn)) return fmt::format("{}({} {} {})", wraps ? v.dtype : "", t[0], infix.at(v.fn), t[1]);
     if (v.fn == "neg") return fmt::format("(-{})", t[0]);
     if (v.fn == "not") return fmt::format("(not {})", t[0]);
     if (v.fn == "cast") {
         const bool logical = prim(v.in[0]).dtype == "bool";
         if (v.dtype == "bool") return logical ? t[0] : fmt::format("({} != 0)", t[0]);
         if (logical) return fmt::format("where({}, 1, 0)", t[0]);
+        if (const auto number = constant_of(p, v.in[0]))
+            return v.dtype[0] == 'i' ? whole_text(std::trunc(*number)) : real_text(*number, false);
+        if (v.dtype[0] == 'i') return fmt::format("{}({})", v.dtype, t[0]);
+        if (prim(v.in[0]).dtype[0] == 'i')
+            return v.dtype == "f32" ? fmt::format("f32({})", t[0]) : fmt::format("f32({}(f32({})))", v.dtype, t[0]);
         return v.dtype == "f32" ? t[0] : fmt::format("f32({}({}))", v.dtype, t[0]);
     }
     if (v.fn == "triu" || v.fn == "tril" || v.fn == "causal") {
@@ -386,12 +452,14 @@ std::string Writer::equation_of(int id) {
     if (const auto read = g.reads.find(id); read != g.reads.end()) {
         const std::string name = parameter(read->second, v.dtype);
         text = read->second.places.empty() ? name : fmt::format("{}[{}]", name, equation_index(read->second));
-        if (v.dtype != "f32" && v.dtype != "f64" && v.dtype != "bool") text = fmt::format("f32({})", text);
+        if (!raw && (v.dtype == "f16" || v.dtype == "bf16")) text = fmt::format("f32({})", text);
         plain = true;
     } else if (id == g.anchor) {
         text = anchor_equation;
     } else if (v.kind == Kind::reshape || (v.kind == Kind::pointwise && v.fn == "copy")) {
         return equation_of(v.in[0]);
+    } else if (v.kind == Kind::cat) {
+        return equation_of(v.in[part]);
     } else if (v.kind == Kind::reduce) {
         text = equation_of(v.in[0]);
         const auto& axes = g.axes.at(v.in[0]);
@@ -400,7 +468,7 @@ std::string Writer::equation_of(int id) {
                 text = fmt::format("{}({} in 0:{}, {})", v.fn, index_of(*a), extent_text(*a), text);
     } else if (v.kind == Kind::pick) {
         const Read& from = g.picks.at(id);
-        const Read& which = g.reads.at(v.in[1]);
+        const Read which = one_place_at_least(g.reads.at(v.in[1]));
         const std::string classes = parameter(which, prim(v.in[1]).dtype, prim(v.in[0]).shape[1]);
         for (const Place& place : from.places)
             text += (text.empty() ? "" : ", ") +
@@ -432,8 +500,18 @@ std::string Writer::equation_of(int id) {
 
 std::string Writer::left_side() const {
     std::string out;
-    for (const Place& place : g.output.places)
-        out += (out.empty() ? "" : ", ") + index_of(place.atom) + (ranges ? fmt::format(" in 0:{}", place.extent) : "");
+    // A part of a longer operand does not say how far an index goes, and two of them say different things.
+    const bool parts = ranges || std::any_of(g.reads.begin(), g.reads.end(), [&](const auto& read) {
+                           return std::any_of(read.second.places.begin(), read.second.places.end(),
+                                              [&](const Place& place) { return place.atom >= 0 && place.extent != g.size.at(place.atom); });
+                       });
+    for (const Place& place : g.output.places) {
+        out += out.empty() ? "" : ", ";
+        if (place.atom < 0) out += std::to_string(place.start);
+        else if (place.start != 0)
+            out += fmt::format("{} in {}:{}", named_index(place.atom), place.start, place.start + g.size.at(place.atom));
+        else out += index_of(place.atom) + (parts ? fmt::format(" in 0:{}", g.size.at(place.atom)) : "");
+    }
     return out.empty() ? "Y" : "Y[" + out + "]";
 }
 
@@ -479,8 +557,7 @@ std::string parameter_list(const std::vector<Argument>& arguments) {
 Result<KernelText> Writer::finish(bool zeroed) {
     std::string equation = equation_of(g.root);
     const std::string& type = prim(g.root).dtype;
-    if (type == "f16" || type == "bf16") equation = fmt::format("{}({})", type, equation);
-    else if (type == "bool") equation = fmt::format("where({}, 1, 0)", equation);
+    if (!raw && (type == "f16" || type == "bf16")) equation = fmt::format("{}({})", type, equation);
     if (failed) return Unexpected<Problem>{problem};
     Argument out;
     out.primitive = g.root;
@@ -489,6 +566,8 @@ Result<KernelText> Writer::finish(bool zeroed) {
     out.output = true;
     out.zeroed = zeroed;
     out.offset = g.output.offset;
+    out.part = std::any_of(g.output.places.begin(), g.output.places.end(),
+                           [&](const Place& place) { return place.extent != (place.atom < 0 ? 1 : g.size.at(place.atom)); });
     for (const Place& place : g.output.places) {
         out.dims.push_back(place.extent);
         out.strides.push_back(place.stride);

@@ -29,6 +29,8 @@ struct Value {
     unsigned axes = 0;
     bool logical = false;
     bool wide = false;  // f64
+    bool raw = false;   // of its own type: an integer, or what is only moved
+    std::string type;   // then: which
 };
 
 struct GridAxis {
@@ -47,6 +49,8 @@ public:
     int threads = 256, blocks_per_sm = 0, cluster = 1;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
+    bool raw = false;                   // elements are only moved, whatever their type
+    std::size_t part = 0;               // of a concatenation: which one is written
     bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
     std::map<int, std::string> staged;  // stored operands that lie in shared memory: what loads the tile
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
@@ -66,6 +70,7 @@ public:
 
     const Primitive& prim(int id) const { return p.list[static_cast<std::size_t>(id)]; }
     void fail(std::string what, int store = -1);
+    int sliced_operand() const;  // of the anchor: one that is a part of a stored tensor, which could be stored itself; -1: none
 
     // Text of the body.
     void line(const std::string& text) { body_ += std::string(4 * static_cast<std::size_t>(depth_), ' ') + text + "\n"; }
@@ -81,7 +86,7 @@ public:
     void set(int id, Value v) { cache_.back()[id] = std::move(v); }
     std::string spread(const Value& v, unsigned axes) const;  // as an operand of a value that has these axes
     std::string tile_shape(unsigned axes) const;
-    static const char* type_of(const Value& v) { return v.wide ? "f64" : "f32"; }
+    static std::string type_of(const Value& v) { return v.wide ? "f64" : v.raw && !v.type.empty() ? v.type : "f32"; }
     unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
     std::string as_tile(const Value& v);  // spread over the whole tile
     std::string load(const Read& read, const std::string& name, const std::string& dtype, const std::string& outside = "");
@@ -92,20 +97,23 @@ public:
     unsigned axes_of(const Read& read) const;
 
     // Parameters and the equation.
-    std::string index_of(int atom) const;  // in `computes`
+    std::string index_of(int atom) const;  // in `computes`, relative to the part of the output that is written
+    std::string named_index(int atom) const;
     std::string parameter(const Read& read, const std::string& dtype, std::int64_t range = 0);
     std::string operand(const Argument& argument);  // an operand of an anchor: its name
     std::string equation_of(int id);
     void forget_equations() { equations_.clear(); }
     void set_equation(int id, std::string text) { equations_[id] = std::move(text); }
+    std::string equation_index(const Read& read) const;
     std::string left_side() const;
 
     Result<KernelText> finish(bool zeroed = false);
 
 private:
     Value pointwise(int id);
+    bool in_whole_numbers(const Primitive& v) const;
+    std::string limits(const Read& read) const;
     std::string name_for(int primitive);
-    std::string equation_index(const Read& read) const;
     std::string pointwise_equation(int id);
     int member_users(int id) const;
     bool after_product() const;

@@ -112,6 +112,71 @@ def test_dropout_and_numbers():
     assert torch.equal(calm(x, 2.0), x * 2)
 
 
+class Called(torch.nn.Module):
+    def __init__(self, function, *modules):
+        super().__init__()
+        self.function, self.parts = function, torch.nn.ModuleList(modules)
+
+    def forward(self, *inputs):
+        return self.function(*self.parts, *inputs)
+
+
+F = torch.nn.functional
+ASSEMBLED = {
+    "in place": (Called(lambda a, b, x: torch.relu_(b(F.hardtanh_(a(x)))).mul_(2), torch.nn.Linear(7, 9), torch.nn.Linear(9, 3)), [(4, 7)]),
+    "assigned parts": (Called(lambda x: assigned(x)), [(4, 8)]),
+    "inception": (Called(lambda a, b, x: torch.cat([a(x), b(x), F.max_pool2d(x, 3, 1, 1)], 1), torch.nn.Conv2d(3, 4, 1), torch.nn.Conv2d(3, 5, 3, padding=1)), [(2, 3, 6, 5)]),
+    "turned pairs": (Called(lambda x, c: torch.stack([x[..., ::2] * c - x[..., 1::2], x[..., ::2] + x[..., 1::2] * c], -1).flatten(-2)), [(2, 5, 8), (5, 4)]),
+    "masked": (Called(lambda x: x.masked_fill(torch.tril(torch.ones(6, 6)) == 0, float("-inf")).softmax(-1)), [(2, 6, 6)]),
+    "padded": (Called(lambda x: F.pad(F.pad(x, (1, 2, 0, 1), value=1.5), (2, 1), mode="reflect").flip(1).roll(2, 2)), [(2, 3, 4)]),
+    "resized": (Called(lambda x: F.interpolate(F.interpolate(x, scale_factor=2), size=(5, 7), mode="bilinear", align_corners=True)), [(1, 2, 3, 4)]),
+    "pooled": (Called(lambda x: F.adaptive_avg_pool2d(x, (3, 2)) + F.adaptive_max_pool2d(x, (3, 2)) + F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False)[..., :3, :2]), [(2, 3, 7, 5)]),
+    "positions": (Called(lambda table, x: x + table(torch.arange(5)) * torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.nn.Embedding(9, 4)), [(3, 5, 4)]),
+    "cell": (Called(lambda cell, x: cell(x), torch.nn.LSTMCell(5, 6)), [(3, 5)]),
+    "rounded": (Called(lambda x: torch.round(x * 3) + torch.sign(x) + torch.div(x, 0.3, rounding_mode="trunc") + torch.rsub(x, 4.0, alpha=2)), [(5, 7)]),
+    "spread": (Called(lambda x: (x.std(1), torch.var_mean(x, dim=0), x.norm(p=3, dim=1), (x > 1).any(1))), [(5, 9)]),
+}
+
+
+def assigned(x):
+    z = torch.zeros_like(x)
+    z[:, ::2] = x[:, 1::2]
+    z[1] = 5
+    return z
+
+
+@pytest.mark.parametrize("name", ASSEMBLED)
+def test_modules_give_what_torch_gives(name):
+    needs_library()
+    from torch.utils._pytree import tree_flatten
+    from tilewright import compiled
+    torch.manual_seed(5)
+    module, shapes = ASSEMBLED[name]
+    inputs = [torch.randn(*s) for s in shapes]
+    with torch.no_grad():
+        fast = compiled.optimize(module.eval(), [x.clone() for x in inputs], strict=True)
+        made = fast(*inputs)
+        expected = [v for v in tree_flatten(module(*inputs))[0]]
+    made = [made] if isinstance(made, torch.Tensor) else made
+    assert fast.report["proved"] and len(made) == len(expected)
+    for a, e in zip(made, expected):
+        assert a.shape == e.shape and a.dtype == e.dtype
+        assert torch.allclose(a.double(), e.double(), rtol=1e-5, atol=3e-3 if name == "inception" else 1e-5)  # that convolution is in tf32
+
+
+@pytest.mark.parametrize("function, message", [
+    (lambda x: torch.div(x, x + 3, rounding_mode="floor"), "div"),
+    (lambda x: torch.round(x, decimals=2), "decimals"),
+    (lambda x: x[x > 0], "depends on the values"),
+    (lambda x: x.topk(2)[0], "topk"),
+    (lambda x: x.double(), "float64"),
+    (lambda x: F.max_pool1d(x, 2, return_indices=True), "result 1 of"),
+])
+def test_nothing_is_dropped(function, message):
+    with pytest.raises(graph.Unsupported, match=message):
+        graph.trace(Called(function), [torch.randn(4, 6)])
+
+
 def test_what_is_missing_is_named():
     with pytest.raises(graph.Unsupported, match="qr"):
         graph.trace(Strange(), [torch.randn(4, 4)])
