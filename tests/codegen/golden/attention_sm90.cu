@@ -19,9 +19,6 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
     const __grid_constant__ tw::TensorMap K_map,
     const __grid_constant__ tw::TensorMap Q_map,
     const __grid_constant__ tw::TensorMap V_map,
-    const tw::u16* __restrict__ Q_,
-    const tw::u16* __restrict__ K_,
-    const tw::u16* __restrict__ V_,
     tw::u16* __restrict__ O_,
     float* __restrict__ LSE_,
     int B_,
@@ -65,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
         const int bq_ = t_ % columns_;
         const int row_ = bq_ * 128;
         const int tiles_ = (T_ + 127) / 128;
-        int ks_ = keys_produced_slot;
+        const int ks_ = keys_produced_slot;
         tw::mbarrier_wait(smem + AT_keys_empty_ + 8 * ks_, keys_produced_phase ^ 1);  
         tw::mbarrier_arrive_expect_tx(smem + AT_keys_full_ + 8 * ks_, 32768);  
         if (++keys_produced_slot == 2) keys_produced_slot = 0, keys_produced_phase ^= 1;
@@ -86,11 +83,10 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
           tw::mbarrier_wait(smem + AT_keys_empty_ + 8 * ks_2_, keys_produced_phase ^ 1);  
           tw::mbarrier_arrive_expect_tx(smem + AT_keys_full_ + 8 * ks_2_, 32768);  
           if (++keys_produced_slot == 2) keys_produced_slot = 0, keys_produced_phase ^= 1;
-          ks_ = ks_2_;
           
-          tw::tma_load_4d(smem + AT_sK_ + ks_ * 32768, &K_map, smem + AT_keys_full_ + 8 * ks_, 0, ((tiles_ - 1) - i_) * 128, h_, b_);
+          tw::tma_load_4d(smem + AT_sK_ + ks_2_ * 32768, &K_map, smem + AT_keys_full_ + 8 * ks_2_, 0, ((tiles_ - 1) - i_) * 128, h_, b_);
           
-          tw::tma_load_4d(smem + AT_sK_ + 16384 + ks_ * 32768, &K_map, smem + AT_keys_full_ + 8 * ks_, 64, ((tiles_ - 1) - i_) * 128, h_, b_);
+          tw::tma_load_4d(smem + AT_sK_ + 16384 + ks_2_ * 32768, &K_map, smem + AT_keys_full_ + 8 * ks_2_, 64, ((tiles_ - 1) - i_) * 128, h_, b_);
           const int vs_ = values_produced_slot;
           tw::mbarrier_wait(smem + AT_values_empty_ + 8 * vs_, values_produced_phase ^ 1);  
           tw::mbarrier_arrive_expect_tx(smem + AT_values_full_ + 8 * vs_, 32768);  
@@ -187,35 +183,49 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
       for (int v = 0; v < 64; ++v) {
         tw::wgmma_pin(s_[v]);
       }
-      float top_[2];
+      const int key_ = (tiles_2_ - 1) * 128;
+      float max_of_[64];
+      
+      if (127 < (T_ - key_)) {
+#pragma unroll
+        for (int v = 0; v < 64; ++v) {
+          max_of_[v] = s_[v];
+        }
+      } else {
+#pragma unroll
+        for (int v = 0; v < 64; ++v) {
+          max_of_[v] = (v % 2 + v / 4 * 8) < ((T_ - key_) - (tid % 4 * 2)) ? s_[v] : (__uint_as_float(0xff800000u));
+        }
+      }
+      float max_[2];
       
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
-        float r0 = s_[part * 2], r1 = s_[1 + part * 2], r2 = s_[4 + part * 2], r3 = s_[5 + part * 2];
+        float r0 = max_of_[part * 2], r1 = max_of_[1 + part * 2], r2 = max_of_[4 + part * 2], r3 = max_of_[5 + part * 2];
 #pragma unroll
         for (int v = 4; v < 32; v += 4) {
-          r0 = fmaxf(r0, s_[v % 2 + v / 2 * 4 + part * 2]);
-          r1 = fmaxf(r1, s_[(v + 1) % 2 + (v + 1) / 2 * 4 + part * 2]);
-          r2 = fmaxf(r2, s_[(v + 2) % 2 + (v + 2) / 2 * 4 + part * 2]);
-          r3 = fmaxf(r3, s_[(v + 3) % 2 + (v + 3) / 2 * 4 + part * 2]);
+          r0 = fmaxf(r0, max_of_[v % 2 + v / 2 * 4 + part * 2]);
+          r1 = fmaxf(r1, max_of_[(v + 1) % 2 + (v + 1) / 2 * 4 + part * 2]);
+          r2 = fmaxf(r2, max_of_[(v + 2) % 2 + (v + 2) / 2 * 4 + part * 2]);
+          r3 = fmaxf(r3, max_of_[(v + 3) % 2 + (v + 3) / 2 * 4 + part * 2]);
         }
         r0 = fmaxf(r0, r1);
         r2 = fmaxf(r2, r3);
         r0 = fmaxf(r0, r2);
         r0 = fmaxf(r0, __shfl_xor_sync(0xffffffffu, r0, 1));
         r0 = fmaxf(r0, __shfl_xor_sync(0xffffffffu, r0, 2));
-        top_[part] = r0;
+        max_[part] = r0;
       }
       float first_mark_[2];
       
 #pragma unroll
       for (int v = 0; v < 2; ++v) {
-        first_mark_[v] = ceilf((fmaxf(top_[v], -1.00000002e+30f) * scale_) * 0.125f) * 8.0f;
+        first_mark_[v] = ceilf((fmaxf(max_[v], -1.00000002e+30f) * scale_) * 0.125f) * 8.0f;
       }
-      const int key_ = (tiles_2_ - 1) * 128;
+      const int key_2_ = (tiles_2_ - 1) * 128;
       float e_[64];
       
-      if (127 < (T_ - key_)) {
+      if (127 < (T_ - key_2_)) {
 #pragma unroll
         for (int v = 0; v < 64; ++v) {
           e_[v] = tw::exp2_approx((s_[v] * scale_) - first_mark_[v / 2 % 2]);
@@ -223,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
       } else {
 #pragma unroll
         for (int v = 0; v < 64; ++v) {
-          e_[v] = (v % 2 + v / 4 * 8) < ((T_ - key_) - (tid % 4 * 2)) ? tw::exp2_approx((s_[v] * scale_) - first_mark_[v / 2 % 2]) : 0.0f;
+          e_[v] = (v % 2 + v / 4 * 8) < ((T_ - key_2_) - (tid % 4 * 2)) ? tw::exp2_approx((s_[v] * scale_) - first_mark_[v / 2 % 2]) : 0.0f;
         }
       }
       float first_total_[2];
@@ -312,10 +322,56 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
         for (int v = 0; v < 64; ++v) {
           tw::wgmma_pin(s_[v]);
         }
+        float highest_[2];
+        
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+          float r0 = s_[part * 2], r1 = s_[1 + part * 2], r2 = s_[4 + part * 2], r3 = s_[5 + part * 2];
+#pragma unroll
+          for (int v = 4; v < 32; v += 4) {
+            r0 = fmaxf(r0, s_[v % 2 + v / 2 * 4 + part * 2]);
+            r1 = fmaxf(r1, s_[(v + 1) % 2 + (v + 1) / 2 * 4 + part * 2]);
+            r2 = fmaxf(r2, s_[(v + 2) % 2 + (v + 2) / 2 * 4 + part * 2]);
+            r3 = fmaxf(r3, s_[(v + 3) % 2 + (v + 3) / 2 * 4 + part * 2]);
+          }
+          r0 = fmaxf(r0, r1);
+          r2 = fmaxf(r2, r3);
+          r0 = fmaxf(r0, r2);
+          r0 = fmaxf(r0, __shfl_xor_sync(0xffffffffu, r0, 1));
+          r0 = fmaxf(r0, __shfl_xor_sync(0xffffffffu, r0, 2));
+          highest_[part] = r0;
+        }
+        float next_top_[2];
+        
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          next_top_[v] = fmaxf(max_[v], highest_[v]);
+        }
+        
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          mark_[v] = ceilf((fmaxf(next_top_[v], -1.00000002e+30f) * scale_) * 0.125f) * 8.0f;
+        }
         
 #pragma unroll
         for (int v = 0; v < 64; ++v) {
           e_[v] = tw::exp2_approx((s_[v] * scale_) - mark_[v / 2 % 2]);
+        }
+        float alpha_[2];
+        
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          alpha_[v] = tw::exp2_approx((ceilf((fmaxf(max_[v], -1.00000002e+30f) * scale_) * 0.125f) * 8.0f) - mark_[v]);
+        }
+        
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          max_[v] = next_top_[v];
+        }
+        
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          total_[v] = total_[v] * alpha_[v];
         }
         float total_2_[2];
         
@@ -355,6 +411,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
         }
         if (++values_released_slot == 2) values_released_slot = 0, values_released_phase ^= 1;
         
+        
+        if (!__all_sync(0xffffffffu, alpha_[0] == 1.0f && alpha_[1] == 1.0f)) {
+#pragma unroll
+          for (int v = 0; v < 64; ++v) {
+            out_[v] = out_[v] * alpha_[v / 2 % 2];
+          }
+        }
+        
 #pragma unroll
         for (int v = 0; v < 32; ++v) {
           p_[v] = tw::pack_bf16(e_[2 * v], e_[2 * v + 1]);
@@ -364,6 +428,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
         tw::mbarrier_arrive(smem + AT_queries_empty_ + 8 * queries_released_slot);  
       }
       if (++queries_released_slot == 2) queries_released_slot = 0, queries_released_phase ^= 1;
+      
+#pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        mark_[v] = ceilf((fmaxf(max_[v], -1.00000002e+30f) * scale_) * 0.125f) * 8.0f;
+      }
       const int vs_4_ = values_consumed_slot;
       tw::mbarrier_wait(smem + AT_values_full_ + 8 * vs_4_, values_consumed_phase);  
       if (++values_consumed_slot == 2) values_consumed_slot = 0, values_consumed_phase ^= 1;
@@ -413,175 +482,6 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
 #pragma unroll
       for (int v = 0; v < 64; ++v) {
         out_2_[v] = out_[v] * inverse_[v / 2 % 2];
-      }
-      if (__any_sync(0xffffffffu, lost_[0] || lost_[1] || lost_[2] || lost_[3] || lost_[4] || lost_[5] || lost_[6] || lost_[7] || lost_[8] || lost_[9] || lost_[10] || lost_[11] || lost_[12] || lost_[13] || lost_[14] || lost_[15] || lost_[16] || lost_[17] || lost_[18] || lost_[19] || lost_[20] || lost_[21] || lost_[22] || lost_[23] || lost_[24] || lost_[25] || lost_[26] || lost_[27] || lost_[28] || lost_[29] || lost_[30] || lost_[31] || lost_[32] || lost_[33] || lost_[34] || lost_[35] || lost_[36] || lost_[37] || lost_[38] || lost_[39] || lost_[40] || lost_[41] || lost_[42] || lost_[43] || lost_[44] || lost_[45] || lost_[46] || lost_[47] || lost_[48] || lost_[49] || lost_[50] || lost_[51] || lost_[52] || lost_[53] || lost_[54] || lost_[55] || lost_[56] || lost_[57] || lost_[58] || lost_[59] || lost_[60] || lost_[61] || lost_[62] || lost_[63])) {
-        const int end_ = T_;
-        tw::u32 q_[32];
-        
-        {
-          const int at0 = row_2_ + tid / 4 % 8 + tid / 32 * 16;
-          const int left0 = S_ - at0;
-          const int at1 = tid % 4 * 2;
-          const tw::u16* p = Q_ + tw::i64(at0) * 128 + at1 + tw::i64(b_2_) * ((tw::i64(128) * S_) * HK_) + tw::i64(h_2_) * (tw::i64(128) * S_);
-#pragma unroll
-          for (int v = 0; v < 32; ++v) {
-            if (v % 2 * 8 < left0) tw::load_vector_nc<4>(&q_[v], p + tw::i64(v % 2 * 8) * 128 + v / 2 * 8);
-            else q_[v] = 0x0u;
-          }
-        }
-        float top_2_[2];
-        
-#pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          top_2_[v] = __uint_as_float(0xff800000u);
-        }
-#pragma unroll 1
-        for (int j_ = 0; j_ < end_; ++j_) {
-          tw::u32 s_2_[16];
-          
-          {
-            const int at0 = tid % 4 * 2;
-            const tw::u16* p = K_ + at0 + tw::i64(b_2_) * ((tw::i64(128) * T_) * HK_) + tw::i64(h_2_) * (tw::i64(128) * T_) + tw::i64(j_) * 128;
-#pragma unroll
-            for (int v = 0; v < 16; ++v) {
-              tw::load_vector_nc<4>(&s_2_[v], p + v * 8);
-            }
-          }
-          float sum_of_[64];
-          
-#pragma unroll
-          for (int v = 0; v < 64; ++v) {
-            sum_of_[v] = tw::bf16_at(q_[v / 2], v % 2) * tw::bf16_at(s_2_[(v % 2 + v / 4 * 2) / 2], (v % 2 + v / 4 * 2) % 2);
-          }
-          float s_3_[2];
-          
-#pragma unroll
-          for (int part = 0; part < 2; ++part) {
-            float r0 = sum_of_[part * 2], r1 = sum_of_[1 + part * 2], r2 = sum_of_[4 + part * 2], r3 = sum_of_[5 + part * 2];
-#pragma unroll
-            for (int v = 4; v < 32; v += 4) {
-              r0 = r0 + sum_of_[v % 2 + v / 2 * 4 + part * 2];
-              r1 = r1 + sum_of_[(v + 1) % 2 + (v + 1) / 2 * 4 + part * 2];
-              r2 = r2 + sum_of_[(v + 2) % 2 + (v + 2) / 2 * 4 + part * 2];
-              r3 = r3 + sum_of_[(v + 3) % 2 + (v + 3) / 2 * 4 + part * 2];
-            }
-            r0 = r0 + r1;
-            r2 = r2 + r3;
-            r0 = r0 + r2;
-            r0 = r0 + __shfl_xor_sync(0xffffffffu, r0, 1);
-            r0 = r0 + __shfl_xor_sync(0xffffffffu, r0, 2);
-            s_3_[part] = r0;
-          }
-          
-#pragma unroll
-          for (int v = 0; v < 2; ++v) {
-            top_2_[v] = fmaxf(top_2_[v], s_3_[v]);
-          }
-        }
-        float total_3_[2];
-        
-#pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          total_3_[v] = 0.0f;
-        }
-        float out_3_[64];
-        
-#pragma unroll
-        for (int v = 0; v < 64; ++v) {
-          out_3_[v] = 0.0f;
-        }
-#pragma unroll 1
-        for (int j_2_ = 0; j_2_ < end_; ++j_2_) {
-          tw::u32 s_4_[16];
-          
-          {
-            const int at0 = tid % 4 * 2;
-            const tw::u16* p = K_ + at0 + tw::i64(b_2_) * ((tw::i64(128) * T_) * HK_) + tw::i64(h_2_) * (tw::i64(128) * T_) + tw::i64(j_2_) * 128;
-#pragma unroll
-            for (int v = 0; v < 16; ++v) {
-              tw::load_vector_nc<4>(&s_4_[v], p + v * 8);
-            }
-          }
-          float sum_of_2_[64];
-          
-#pragma unroll
-          for (int v = 0; v < 64; ++v) {
-            sum_of_2_[v] = tw::bf16_at(q_[v / 2], v % 2) * tw::bf16_at(s_4_[(v % 2 + v / 4 * 2) / 2], (v % 2 + v / 4 * 2) % 2);
-          }
-          float s_5_[2];
-          
-#pragma unroll
-          for (int part = 0; part < 2; ++part) {
-            float r0 = sum_of_2_[part * 2], r1 = sum_of_2_[1 + part * 2], r2 = sum_of_2_[4 + part * 2], r3 = sum_of_2_[5 + part * 2];
-#pragma unroll
-            for (int v = 4; v < 32; v += 4) {
-              r0 = r0 + sum_of_2_[v % 2 + v / 2 * 4 + part * 2];
-              r1 = r1 + sum_of_2_[(v + 1) % 2 + (v + 1) / 2 * 4 + part * 2];
-              r2 = r2 + sum_of_2_[(v + 2) % 2 + (v + 2) / 2 * 4 + part * 2];
-              r3 = r3 + sum_of_2_[(v + 3) % 2 + (v + 3) / 2 * 4 + part * 2];
-            }
-            r0 = r0 + r1;
-            r2 = r2 + r3;
-            r0 = r0 + r2;
-            r0 = r0 + __shfl_xor_sync(0xffffffffu, r0, 1);
-            r0 = r0 + __shfl_xor_sync(0xffffffffu, r0, 2);
-            s_5_[part] = r0;
-          }
-          float e_2_[2];
-          
-#pragma unroll
-          for (int v = 0; v < 2; ++v) {
-            e_2_[v] = tw::exp2_approx((s_5_[v] - top_2_[v]) * scale_);
-          }
-          
-#pragma unroll
-          for (int v = 0; v < 2; ++v) {
-            total_3_[v] = total_3_[v] + e_2_[v];
-          }
-          tw::u32 out_4_[16];
-          
-          {
-            const int at0 = tid % 4 * 2;
-            const tw::u16* p = V_ + at0 + tw::i64(b_2_) * ((tw::i64(128) * T_) * HK_) + tw::i64(h_2_) * (tw::i64(128) * T_) + tw::i64(j_2_) * 128;
-#pragma unroll
-            for (int v = 0; v < 16; ++v) {
-              tw::load_vector_nc<4>(&out_4_[v], p + v * 8);
-            }
-          }
-          
-#pragma unroll
-          for (int v = 0; v < 64; ++v) {
-            out_3_[v] = out_3_[v] + (e_2_[v / 2 % 2] * tw::bf16_at(out_4_[(v % 2 + v / 4 * 2) / 2], (v % 2 + v / 4 * 2) % 2));
-          }
-        }
-        float inverse_2_[2];
-        
-#pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          inverse_2_[v] = tw::div_full(1.0f, total_3_[v]);
-        }
-        float item_[64];
-        
-#pragma unroll
-        for (int v = 0; v < 64; ++v) {
-          item_[v] = out_3_[v] * inverse_2_[v / 2 % 2];
-        }
-        float item_2_[2];
-        
-#pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          item_2_[v] = (top_2_[v] * scale_) + log2f(total_3_[v]);
-        }
-        
-#pragma unroll
-        for (int v = 0; v < 64; ++v) {
-          out_2_[v] = item_[v];
-        }
-        
-#pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          lse_[v] = item_2_[v];
-        }
       }
       tw::u32 stored_[32];
       
