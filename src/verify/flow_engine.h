@@ -350,7 +350,7 @@ private:
     };
     std::optional<Value> writer_variables(const Dependence& d, const SharedWrite& w, const State& s, std::map<Atom, Poly>& with);
     std::optional<FoundWrite> found_write(const Dependence& d, const SharedWrite& w, const State& s, const std::vector<Poly>& element,
-                                          const std::map<Atom, Poly>& with);
+                                          const std::map<Atom, Poly>& with, bool overlay);
     Condition written_twice(const std::vector<FoundWrite>& found);
     Value joined_writes(std::vector<FoundWrite> found, const std::string& buffer);
 

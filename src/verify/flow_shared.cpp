@@ -161,7 +161,7 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         if (!w.faithful) return values_.unknown(w.why);
         std::map<Atom, Poly> with;
         if (const auto unfollowed = writer_variables(d, w, s, with)) return *unfollowed;
-        if (auto write = found_write(d, w, s, *element, with)) found.push_back(std::move(*write));
+        if (auto write = found_write(d, w, s, *element, with, w.buffer != v.buffer)) found.push_back(std::move(*write));
     }
     if (found.empty()) return values_.unknown(missing);
     return joined_writes(std::move(found), k_.buffers[at(v.buffer)].name);
@@ -206,7 +206,7 @@ std::optional<Value> Flow::writer_variables(const Dependence& d, const SharedWri
 
 // What a write put at an element of its buffer, and where and when it did; nothing where it never does.
 std::optional<Flow::FoundWrite> Flow::found_write(const Dependence& d, const SharedWrite& w, const State& s,
-                                                  const std::vector<Poly>& element, const std::map<Atom, Poly>& with) {
+                                                  const std::vector<Poly>& element, const std::map<Atom, Poly>& with, bool overlay) {
     std::vector<Poly> base;
     for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
     // Coordinates inside the written view.
@@ -219,13 +219,17 @@ std::optional<Flow::FoundWrite> Flow::found_write(const Dependence& d, const Sha
         const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
         if (!prover_.holds(in)) covered = both(covered, in);
     }
-    // Fixed dimensions: ring slots agree because the run saw it; instances are compared.
+    // Fixed dimensions: ring slots agree because the run saw it; instances are compared, and so are the digits that an overlay's element
+    // has in the buffer that was written (a quotient's arguments are among the atoms).
     for (std::size_t dim = 0; dim < element.size(); ++dim) {
         if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
         const Poly difference = element[dim] - base[dim];
         std::vector<Atom> atoms;
         ints_.collect(difference, atoms);
-        const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
+        const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) {
+            const AtomInfo& info = ints_.info(a);
+            return (info.lower && info.upper) || (overlay && info.kind == AtomInfo::Kind::quotient);
+        });
         if (bounded) when = both(when, equals(difference, Poly(0)));
     }
     for (const auto& [var, value] : d.only_when) {
