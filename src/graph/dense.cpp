@@ -47,8 +47,7 @@ namespace {
 // A group whose anchor's positions are those of one remainder in each dimension: what it reads and writes there are views.
 class Phase {
 public:
-    // `merged`: of all remainders in the last dimension, which become an atom of their own.
-    Phase(const Primitives& p, Group g, std::vector<Residue> r, bool merged) : p_(p), g_(std::move(g)), r_(std::move(r)), merged_(merged) {}
+    Phase(const Primitives& p, Group g, std::vector<Residue> r) : p_(p), g_(std::move(g)), r_(std::move(r)) {}
 
     // The atoms of the positions, one for each dimension (-1: an extent of 1); empty: what follows sees them otherwise.
     std::vector<int> split() {
@@ -79,10 +78,6 @@ public:
                 g_.size[next] = r_[d].extent;
                 atoms[d] = next;
                 fresh.push_back(next++);
-                if (!merged_ || d + 1 != w.out.size()) continue;
-                g_.size[next] = r_[d].apart;
-                remainder_ = next;
-                fresh.push_back(next++);
             }
             if (!replace(old[i], fresh, dims[i], w)) return {};
         }
@@ -90,7 +85,6 @@ public:
     }
 
     Group& group() { return g_; }
-    int remainder() const { return remainder_; }
 
 private:
     bool replace(int atom, const std::vector<int>& fresh, const std::vector<std::size_t>& dims, const Window& w) {
@@ -110,10 +104,8 @@ private:
                 std::int64_t stride = place.stride;
                 for (std::size_t k = dims.size(); k-- > 0;) {
                     const std::size_t d = dims[k];
-                    const bool all = merged_ && d + 1 == w.out.size();
-                    if (all) made.insert(made.begin(), {fresh[k + 1], stride, 0, r_[d].apart});
                     made.insert(made.begin(), {fresh[k], stride * r_[d].apart, 0, r_[d].extent});
-                    if (!all) read.offset += r_[d].rest * stride;
+                    read.offset += r_[d].rest * stride;
                     stride *= w.out[d];
                 }
                 read.places.insert(read.places.erase(read.places.begin() + static_cast<std::ptrdiff_t>(i)), made.begin(), made.end());
@@ -129,8 +121,6 @@ private:
     const Primitives& p_;
     Group g_;
     std::vector<Residue> r_;
-    bool merged_;
-    int remainder_ = -1;
 };
 
 class Dense {
@@ -398,12 +388,6 @@ private:
     std::string warps_, x_, kernel_;
 };
 
-// What lies side by side is stored in vectors of 16 bytes: views of it start at such addresses.
-bool aligned(const Group& g) {
-    return g.output.offset % 4 == 0 &&
-           std::all_of(g.reads.begin(), g.reads.end(), [](const auto& read) { return read.second.offset % 4 == 0; });
-}
-
 const std::string kDirect = "direct:";  // Precision::rows
 
 // What is tried where a direct convolution is not proved: first the same with every tap kept inside the image, then another template.
@@ -428,10 +412,56 @@ std::optional<OnePhase> one_phase(const Primitives& p, Group g) {
     join_atoms(g, ends);
     std::vector<Residue> r;
     for (std::size_t d = 0; d < window.out.size(); ++d) r.push_back(residues(window, d)[0]);
-    Phase phase(p, std::move(g), r, false);
+    Phase phase(p, std::move(g), r);
     auto positions = phase.split();
     if (positions.empty()) return std::nullopt;
     return OnePhase{phase.group(), std::move(r), std::move(positions)};
+}
+
+bool without_taps(const std::vector<Residue>& r) {
+    return std::any_of(r.begin(), r.end(), [](const Residue& one) { return one.taps == 0; });
+}
+
+// Every position of the output along one dimension, as one phase without taps.
+Residue whole_dimension(std::int64_t n) { return {0, n, 0, 0, 1, 0, 1, 1, 1}; }
+
+// Which remainder of each dimension the i-th of all combinations has; the last dimension's changes first.
+std::vector<Residue> combination(const std::vector<std::vector<Residue>>& all, std::size_t i) {
+    std::vector<Residue> r(all.size());
+    for (std::size_t d = all.size(); d-- > 0; i /= all[d].size()) r[d] = all[d][i % all[d].size()];
+    return r;
+}
+
+// Remainders of the last dimension together, on the matrix unit: a kernel for each combination of the others, which stores whole lines of
+// the output. Lines that no tap meets are stored by kernels of their own. Nothing: not for this convolution.
+std::optional<std::vector<KernelText>> write_lines(const Primitives& p, const Group& g, const std::string& name,
+                                                   const std::vector<std::vector<Residue>>& all) {
+    const Primitive& v = p.list[static_cast<std::size_t>(g.anchor)];
+    const std::size_t lines = all.back().size();
+    std::size_t rows = 1;
+    for (std::size_t d = 0; d + 1 < all.size(); ++d) rows *= all[d].size();
+    std::vector<KernelText> out;
+    bool packed = false;
+    for (std::size_t i = 0; i < rows; ++i) {
+        std::vector<std::vector<Residue>> met;
+        for (std::size_t k = 0; k < lines; ++k)
+            if (auto r = combination(all, i * lines + k); !without_taps(r)) met.push_back(std::move(r));
+        std::vector<Residue> line = combination(all, i * lines);
+        line.back() = whole_dimension(v.window.out.back());
+        Phase phase(p, g, line);
+        const auto positions = phase.split();
+        if (positions.empty()) return std::nullopt;
+        Writer w(p, phase.group(), rows == 1 ? name : fmt::format("{}_{}", name, i));
+        if (met.empty()) Dense(w, line, positions).write();
+        else if (!write_packed_phases(w, met, positions, static_cast<std::int64_t>(lines), i * lines, !packed)) return std::nullopt;
+        packed = packed || !met.empty();
+        if (w.failed) return std::nullopt;
+        auto kernel = w.finish();
+        if (!kernel) return std::nullopt;
+        kernel->rows = "apart:" + v.from;  // Precision::rows: what is not proved together is tried one by one
+        out.push_back(std::move(*kernel));
+    }
+    return out;
 }
 
 }  // namespace
@@ -495,73 +525,43 @@ Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& gr
     std::vector<KernelText> out;
     bool packed = false, ready = false;
     const bool direct = !p.rows.contains(kDirect + v.from) && !p.rows.contains(v.from) && direct_is_better(p, g);
-    // Remainders of the last dimension together, where each is for the matrix unit: what they store lies side by side, and is in the cache
-    // at one time.
-    const std::size_t lasts = all.back().size();
-    const std::string apart = "apart:" + v.from;  // Precision::rows: what is not proved together is tried one by one
-    const bool merged =
-        !direct && lasts > 1 && lasts <= 4 && !p.rows.contains(apart) &&
-        std::all_of(all.back().begin(), all.back().end(), [&](const Residue& r) { return r.extent == all.back()[0].extent; });
-    const auto residue_of = [&](std::size_t i) {
-        std::vector<Residue> r(all.size());
-        for (std::size_t d = all.size(); d-- > 0; i /= all[d].size()) r[d] = all[d][i % all[d].size()];
-        return r;
-    };
-    const auto finish = [&](Writer& w, bool together) -> std::optional<Problem> {
+    if (!direct && v.window.transposed && all.back().size() > 1 && all.back().size() <= 8 && !p.rows.contains(v.from) &&
+        !p.rows.contains("apart:" + v.from))
+        if (auto lines = write_lines(p, g, name, all)) return std::move(*lines);
+    const auto finish = [&](Writer& w) -> std::optional<Problem> {
         if (w.failed) return w.problem;
         auto kernel = w.finish();
         if (!kernel) return kernel.error();
-        if (packed) kernel->rows = together ? apart : v.from;
+        if (packed) kernel->rows = v.from;
         if (direct && ready) kernel->rows = instead_of_direct(p, v);
         out.push_back(std::move(*kernel));
         return std::nullopt;
     };
-    const auto no_taps = [&](std::size_t i) {
-        const auto r = residue_of(i);
-        return std::any_of(r.begin(), r.end(), [](const Residue& one) { return one.taps == 0; });
-    };
     bool filled = false;
-    for (std::size_t i = 0; i < count && count > 1 && !filled; ++i) filled = no_taps(i);
+    for (std::size_t i = 0; i < count && count > 1 && !filled; ++i) filled = without_taps(combination(all, i));
     if (filled) {
         // Positions that no tap meets: a kernel gives all positions what these have, row by row; the others are written over it.
         std::vector<Residue> whole;
-        for (const std::int64_t n : v.window.out) whole.push_back({0, n, 0, 0, 1, 0, 1, 1, 1});
-        Phase phase(p, g, whole, false);
+        for (const std::int64_t n : v.window.out) whole.push_back(whole_dimension(n));
+        Phase phase(p, g, whole);
         const auto positions = phase.split();
         if (positions.empty()) return refused("what follows a convolution cuts its positions");
         Writer w(p, phase.group(), name + "_none");
         Dense(w, whole, positions).write();
-        if (auto problem = finish(w, false)) return Unexpected<Problem>{*problem};
+        if (auto problem = finish(w)) return Unexpected<Problem>{*problem};
     }
-    for (std::size_t i = 0; i < count;) {
-        if (filled && no_taps(i)) {
-            ++i;
-            continue;
-        }
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto r = combination(all, i);
+        if (filled && without_taps(r)) continue;
         const std::string own = count == 1 ? name : fmt::format("{}_{}", name, i);
-        if (merged && i % lasts == 0) {
-            std::vector<std::vector<Residue>> r;
-            for (std::size_t k = 0; k < lasts; ++k) r.push_back(residue_of(i + k));
-            Phase phases(p, g, r[0], true);
-            const auto positions = phases.split();
-            Writer w(p, phases.group(), own);
-            if (!positions.empty() && aligned(phases.group()) && write_packed_phases(w, r, positions, phases.remainder(), i, !packed)) {
-                packed = true;
-                if (auto problem = finish(w, true)) return Unexpected<Problem>{*problem};
-                i += lasts;
-                continue;
-            }
-        }
-        const auto r = residue_of(i);
-        Phase phase(p, g, r, false);
+        Phase phase(p, g, r);
         const auto positions = phase.split();
         if (positions.empty()) return refused("what follows a convolution cuts its positions");
         Writer w(p, phase.group(), own);
         if (direct && write_direct_phase(w, r, positions, !ready)) ready = true;
-        else if (write_packed_phases(w, {r}, positions, -1, i, !packed)) packed = true;
+        else if (write_packed_phases(w, {r}, positions, 1, i, !packed)) packed = true;
         else Dense(w, r, positions).write();
-        if (auto problem = finish(w, false)) return Unexpected<Problem>{*problem};
-        ++i;
+        if (auto problem = finish(w)) return Unexpected<Problem>{*problem};
     }
     return out;
 }

@@ -10,22 +10,29 @@ public:
     PackedConv(Writer& w, const ProductAxes& axes, std::vector<Residue> r, std::vector<int> positions, std::size_t phase, bool pack)
         : Packing(w, axes, std::move(r), std::move(positions), phase, pack) {}
 
-    // Phases of one kernel differ in the last dimension's taps; `which` is their atom (-1: there is one phase).
-    static bool write(std::vector<PackedConv>& phases, int which) {
+    // Phases of one kernel are remainders of the last dimension, `lines` of them in all: what they make is stored as lines of the output.
+    static bool write(std::vector<PackedConv>& phases, std::int64_t lines) {
         PackedConv& first = phases[0];
         std::int64_t step = 32;
         for (std::size_t i = 0; i < phases.size(); ++i) {
             PackedConv& p = phases[i];
             if (phases.size() > 1) p.suffix_ = fmt::format("_{}", i);
+            p.lines_ = lines;
             p.together_ = static_cast<std::int64_t>(phases.size());
-            if (!p.suits() || (phases.size() > 1 && (p.apart_ || p.last().out != first.last().out))) return false;
+            if (!p.suits()) return false;
             p.choose();
             step = std::min(step, p.step_);
         }
         for (PackedConv& p : phases) {
-            p.name_nodes();
+            p.own_ = first.own_;
+            p.across_ = first.across_;
+            p.down_ = first.down_;
             p.take_step(step);
-            p.stage_output(phases.size());
+            p.stage_output();
+            if (lines > 1 && p.staged_ == 0) return false;
+        }
+        for (PackedConv& p : phases) {
+            p.name_nodes();
             for (std::size_t part = 0; part < p.parts_; ++part) {
                 p.pack_input(part);
                 p.pack_weights(part);
@@ -33,7 +40,7 @@ public:
         }
         if (first.position_.empty()) first.split_positions();
         first.turn_places();
-        kernel(phases, which);
+        kernel(phases);
         return true;
     }
 
@@ -95,7 +102,8 @@ private:
     void equation() {
         std::string x = "_x" + suffix_ + "[" + axes_.name[0];
         for (std::size_t d = 0; d < rows(); ++d) x += ", " + meets(d, position_[d] < 0 ? "0" : w_.index_of(position_[d]));
-        x = fmt::format("{}, {}])", x, in_row(w_.index_of(position_.back()), "k"));
+        const std::string place = w_.index_of(position_.back());
+        x = fmt::format("{}, {}])", x, in_row(lines_ == 1 ? place : fmt::format("{} // {}", place, lines_), "k"));
         std::string w = "_w" + suffix_ + "[" + axes_.name[1];
         for (const auto& t : taps_) w += ", " + t.first;
         w += fmt::format(", {}, k])", w_.index_of(axes_.m));
@@ -193,8 +201,8 @@ private:
 
     // Where the consumer's chunk i of a row begins.
     std::string column(std::int64_t i) const {
-        std::string from = fmt::format("jb * {}", across_ * kPositions);
-        if (down_ == 1) from += fmt::format(" + w * {}", own_ * kPositions);
+        std::string from = fmt::format("jb * {}", across_ * kPositions * lines_);
+        if (down_ == 1) from += fmt::format(" + w * {}", own_ * kPositions * lines_);
         return from + plus_text(i * kPositions);
     }
 
@@ -216,15 +224,22 @@ private:
 
     // From registers a warp stores 8 neighbouring positions of 4 results at once, a sector each. Through shared memory, some results at a
     // time, it stores rows of all positions that the consumer has. What follows the sums is done to these, so that few registers hold it.
-    void store_staged() {
+    // The remainders of a line lie there as in the output; those without taps are zeros.
+    void store_staged(const std::vector<PackedConv>& phases) {
+        const std::int64_t wide = own_ * kPositions;
+        for (std::int64_t rest = 0; lines_ > 1 && rest < lines_; ++rest)
+            if (std::none_of(phases.begin(), phases.end(), [&](const PackedConv& p) { return p.r_.back().rest == rest; }))
+                w_.line(fmt::format("tw.store(so[w, :, 0:{}, {}], tw.zeros(f32, ({}, {})))", wide, rest, staged_, wide));
         w_.open(fmt::format("for q in tw.unroll({}):", columns_ / staged_));
-        for (std::int64_t i = 0; i < own_; ++i)
-            w_.line(fmt::format("tw.store(so[w{2}].T, {0}[:, q * {1} : q * {1} + {1}])", sum(i), staged_,
-                                own_ == 1 ? "" : fmt::format(", :, {0} : {0} + {1}", i * kPositions, kPositions)));
+        for (const PackedConv& p : phases)
+            for (std::int64_t i = 0; i < own_; ++i)
+                w_.line(fmt::format("tw.store(so[w{2}{3}].T, {0}[:, q * {1} : q * {1} + {1}])", p.sum(i), staged_,
+                                    own_ * lines_ == 1 ? "" : fmt::format(", :, {0} : {0} + {1}", i * kPositions, kPositions),
+                                    lines_ == 1 ? "" : fmt::format(", {}", p.r_.back().rest)));
         w_.line("own.sync()");
-        w_.line(fmt::format("y = tw.load(so[w], layout=tw.blocked(vector={}))", vector()));
-        w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_},
-                   {position_.back(), column(0), own_ * kPositions}};
+        w_.line(fmt::format("y = tw.load({}, layout=tw.blocked(vector={}))",
+                            lines_ == 1 ? "so[w]" : fmt::format("line[w, :, 0:{}]", wide * lines_), vector()));
+        w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_}, {position_.back(), column(0), wide * lines_}};
         w_.set(g_.anchor, {"y", 3U, false});
         w_.store(w_.value(g_.root));
         w_.line("own.sync()");
@@ -242,27 +257,44 @@ private:
                                 step_, step_ * 4));
             w_.line(fmt::format("sw{} = tw.shared(tf32, ({}, {}, {}), swizzle={})", low(part), stages_, columns_, step_, step_ * 4));
         }
-        if (staged_ > 0) w_.line(fmt::format("so = tw.shared(f32, (2, {}, {}), pad={})", staged_, own_ * kPositions, kStagedPad));
+        if (lines_ > 1) {
+            w_.line(fmt::format("so = tw.shared(f32, (2, {}, {}, {}))", staged_, staged_row(), lines_));
+            w_.line(fmt::format("line = tw.overlay(so, f32, (2, {}, {}))", staged_, staged_row() * lines_));
+        } else if (staged_ > 0) {
+            w_.line(fmt::format("so = tw.shared(f32, (2, {}, {}), pad={})", staged_, own_ * kPositions, kStagedPad));
+        }
         w_.line(fmt::format("ring = tw.pipeline({}, consumers=2)", stages_));
-        std::vector<GridAxis> grid = {{"ob", blocks_of(results_, columns_)}, {"jb", blocks_of(last().out, kPositions * across_)}};
+        std::vector<GridAxis> grid = {{"ob", blocks_of(results_, columns_)}, {"jb", blocks_of(places(), kPositions * across_)}};
         for (std::size_t d = rows(); d-- > 0;)
             grid.push_back({fmt::format("h{}", d), d + 1 == rows() ? blocks_of(axis_[d].out, down_) : axis_[d].out});
         grid.insert(grid.end(), axes_.outer.begin(), axes_.outer.end());
         w_.grid(grid);
     }
 
-    static void kernel(std::vector<PackedConv>& phases, int which) {
+    // What each remainder of a line is, by the place in it.
+    static std::string equation_of_line(const std::vector<PackedConv>& phases, const std::vector<std::string>& equations) {
+        const PackedConv& first = phases[0];
+        std::vector<std::string> of(static_cast<std::size_t>(first.lines_), "0.0");
+        for (std::size_t i = 0; i < phases.size(); ++i)
+            of[first.lines_ == 1 ? 0 : static_cast<std::size_t>(phases[i].r_.back().rest)] = equations[i];
+        std::string text = of[0];
+        for (std::size_t rest = 1; rest < of.size(); ++rest)
+            text =
+                fmt::format("where({} % {} < {}, {}, {})", first.w_.index_of(first.position_.back()), first.lines_, rest, text, of[rest]);
+        return text;
+    }
+
+    static void kernel(std::vector<PackedConv>& phases) {
         PackedConv& first = phases[0];
         Writer& w = first.w_;
-        std::string equation;
+        std::vector<std::string> equations;
         for (PackedConv& p : phases) {
             p.name_taps();
             for (std::size_t part = 0; part < p.parts_; ++part) p.view_input(part);
             p.equation();
-            if (&p != &first) equation = fmt::format("where({} < {}, {}, {})", w.index_of(which), &p - &first, equation, w.anchor_equation);
-            else equation = w.anchor_equation;
+            equations.push_back(w.anchor_equation);
         }
-        w.anchor_equation = equation;
+        w.anchor_equation = equation_of_line(phases, equations);
         first.begin();
         w.open("with tw.warps(8, name=\"producer\"):");
         for (PackedConv& p : phases) p.produce();
@@ -277,12 +309,8 @@ private:
         if (first.staged_ > 0) w.line("own = tw.named_barrier(1 + w, 128)");
         const bool guarded = first.rows() > 0 && first.axis_[d].out % first.down_ != 0;
         if (guarded) w.open(fmt::format("if {} < {}:", first.row_of(d, " + w"), first.axis_[d].out));
-        if (first.staged_ > 0) first.store_staged();
-        for (std::int64_t i = 0; first.staged_ == 0 && i < first.own_; ++i)
-            for (PackedConv& p : phases) {
-                if (which >= 0) w.at[which] = std::to_string(&p - &first);
-                p.store(i);
-            }
+        if (first.staged_ > 0) first.store_staged(phases);
+        for (std::int64_t i = 0; first.staged_ == 0 && i < first.own_; ++i) first.store(i);
         if (guarded) w.close();
         w.close();
     }
@@ -299,10 +327,10 @@ bool write_packed_conv(Writer& w, const ProductAxes& axes) {
     for (std::size_t d = 0; d < win.in.size(); ++d) r.push_back(residues(win, d)[0]);
     std::vector<PackedConv> one;
     one.emplace_back(w, axes, r, std::vector<int>{}, 0, true);
-    return PackedConv::write(one, -1);
+    return PackedConv::write(one, 1);
 }
 
-bool write_packed_phases(Writer& w, const std::vector<std::vector<Residue>>& r, const std::vector<int>& positions, int which,
+bool write_packed_phases(Writer& w, const std::vector<std::vector<Residue>>& r, const std::vector<int>& positions, std::int64_t lines,
                          std::size_t phase, bool pack) {
     const auto& axes = w.g.axes.at(w.g.anchor);
     ProductAxes found;
@@ -311,7 +339,7 @@ bool write_packed_phases(Writer& w, const std::vector<std::vector<Residue>>& r, 
     name_outer(w, found, 2);
     std::vector<PackedConv> phases;
     for (std::size_t i = 0; i < r.size(); ++i) phases.emplace_back(w, found, r[i], positions, phase + i, pack && i == 0);
-    return PackedConv::write(phases, which);
+    return PackedConv::write(phases, lines);
 }
 
 }  // namespace tw::graph

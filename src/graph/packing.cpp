@@ -50,6 +50,8 @@ bool Packing::suits() {
         a.spread *= b.in;
         axis_.erase(axis_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
+    // Lines of the output are made by launches that are large together, whatever each has of it.
+    if (lines_ > 1) taps = count_of(win.kernel), positions = count_of(win.in);
     if (batch_ * channels_ * results_ * taps < w_.p.large / positions) return false;
     if (w_.p.large > 1 && (results_ < 16 || last().out < 24)) return false;
     const Axis& l = last();
@@ -88,11 +90,13 @@ void Packing::choose() {
             step_ = s;
         }
     }
-    columns_ = std::min<std::int64_t>(up_to(results_, 8), 128);
     // Sums of 64 registers a thread: two blocks fit a multiprocessor, and one stores while the other multiplies.
-    own_ = together_ > 1 ? 1 : std::max<std::int64_t>(1, std::min<std::int64_t>(4, 128 / up_to(columns_, 32)));
+    const std::int64_t most_columns = std::max<std::int64_t>(8, 128 / together_ / 8 * 8);
+    columns_ = up_to(blocks_of(results_, together_ > 1 ? blocks_of(results_, most_columns) : 1), 8);
+    columns_ = std::min(columns_, most_columns);
+    own_ = std::max<std::int64_t>(1, std::min<std::int64_t>(4, 128 / (up_to(columns_, 32) * together_)));
     // A consumer's chunks lie in one row: both consumers in the same one, or each in its own.
-    const std::int64_t in_row = blocks_of(l.out, kPositions), most = own_;
+    const std::int64_t in_row = blocks_of(places(), kPositions), most = own_;
     double best = -1;
     for (std::int64_t own = most; own >= 1; own /= 2) {
         for (const std::int64_t down : {1, 2}) {
@@ -116,17 +120,17 @@ void Packing::take_step(std::int64_t step) {
     stages_ = std::clamp<std::int64_t>(110000 / bytes, 2, 8);
 }
 
-void Packing::stage_output(std::size_t phases) {
+void Packing::stage_output() {
     // Half of a multiprocessor's shared memory, less what a block takes for itself and its barriers; all of it where the ring takes more.
     constexpr std::int64_t half = 114000, whole = 230000;
-    if (phases > 1 || w_.prim(g_.root).dtype != "f32" || columns_ % 8 != 0) return;
+    if (w_.prim(g_.root).dtype != "f32" || columns_ % 8 != 0) return;
     for (const Place& p : g_.output.places)
         if (p.atom == (position_.empty() ? axes_.n : position_.back()) && p.stride != 1) return;
     const std::int64_t stage = (2 * own_ * kPositions + columns_) * step_ * 4 * static_cast<std::int64_t>(parts_);
     const std::int64_t most = stages_ * stage <= half ? half : whole;
-    const auto bytes = [&](std::int64_t results) { return 2 * results * (own_ * kPositions + kStagedPad) * 4; };
-    const std::int64_t least = own_ > 1 ? 2 : 3;                           // a stage of several chunks is long enough
-    const std::int64_t wanted = own_ == 1 && columns_ % 16 == 0 ? 16 : 8;  // beside the sums, 8 or 16 registers a thread
+    const auto bytes = [&](std::int64_t results) { return 2 * results * staged_row() * lines_ * 4; };
+    const std::int64_t least = own_ > 1 ? 2 : 3;                                    // a stage of several chunks is long enough
+    const std::int64_t wanted = own_ * lines_ == 1 && columns_ % 16 == 0 ? 16 : 8;  // beside the sums, 8 or 16 registers a thread
     while (stages_ > least && stages_ * stage + bytes(wanted) > most) --stages_;
     for (const std::int64_t results : {16, 8})
         if (staged_ == 0 && results <= wanted && columns_ % results == 0 && stages_ * stage + bytes(results) <= most) staged_ = results;

@@ -60,6 +60,8 @@ protected:
     const Axis& last() const { return axis_.back(); }
     // Of the packed input: rows that a window can reach.
     std::int64_t height(std::size_t d) const;
+    // Places in a row that blocks cover: with lines of several remainders, as many as the longest has.
+    std::int64_t places() const { return lines_ == 1 ? last().out : blocks_of(g_.size.at(position_.back()), lines_); }
     std::size_t rows() const { return axis_.size() - 1; }  // how many dimensions are before the last
 
     void choose();
@@ -67,7 +69,8 @@ protected:
     void take_step(std::int64_t step);
 
     // Results that go through shared memory together on their way out, of rows that lie as one run; none where the ring leaves no room.
-    void stage_output(std::size_t phases);
+    void stage_output();
+    std::int64_t staged_row() const { return own_ * kPositions + (lines_ == 2 ? 2 : kStagedPad); }  // its places, of `lines_` results each
 
     static Argument high_of(const Scratch& s);
 
@@ -103,7 +106,8 @@ protected:
     std::int64_t lanes_ = 4, width_ = 1, depth_ = 1, step_ = 32, columns_ = 8, own_ = 1, across_ = 1, down_ = 1, stages_ = 4;
     std::int64_t staged_ = 0;    // results of a consumer that are stored through shared memory at a time; 0: from registers
     std::string suffix_;         // of names, where a kernel has several phases
-    std::int64_t together_ = 1;  // phases of a kernel
+    std::int64_t lines_ = 1;     // remainders of the last dimension whose results are stored together, as lines of the output
+    std::int64_t together_ = 1;  // those of them that have taps
     bool apart_ = false;         // the last dimension's taps do not lie side by side
 };
 

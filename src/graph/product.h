@@ -46,10 +46,10 @@ bool write_thin_product(Writer& w, const ProductAxes& axes);
 bool write_long_product(Writer& w, const ProductAxes& axes);
 // Convolutions in tf32 with channels last. False: as above.
 bool write_packed_conv(Writer& w, const ProductAxes& axes);
-// The same for remainders of the positions that differ in the last dimension, whose atom is `which` (-1: there is one); `pack`: the input
-// is not packed yet.
+// The same for a remainder of the positions; with `lines` for those remainders in the last dimension that have taps, of `lines`: the last
+// atom of the positions is then a line of the output. `pack`: the input is not packed yet.
 struct Residue;
-bool write_packed_phases(Writer& w, const std::vector<std::vector<Residue>>& r, const std::vector<int>& positions, int which,
+bool write_packed_phases(Writer& w, const std::vector<std::vector<Residue>>& r, const std::vector<int>& positions, std::int64_t lines,
                          std::size_t phase, bool pack);
 
 }  // namespace tw::graph

@@ -1,4 +1,4 @@
-"""Transposed convolutions with strides: the remainders of a row in one kernel where they divide it, positions without a tap filled once; and windows with dimensions that have none."""
+"""Transposed convolutions with strides: the remainders of a row in one kernel as lines of the output, positions without a tap among them; and windows with dimensions that have none."""
 import os
 import sys
 
@@ -25,23 +25,33 @@ def test_remainders_of_a_row_are_one_kernel(channels, results, rows, columns, tm
     assert not any(launch["family"] == "padding" for launch in plan["launches"]), "packing gives the input its zeros"
 
 
-def test_rows_that_do_not_divide_are_kernels_of_their_own(tmp_path):
-    _, plan = generated(tmp_path, [2, 32, 4, 64], [32, 32, 3, 3], [2, 32, 9, 129], "--large", "1", stride=[2, 2], transposed=True, tf32="even")
-    assert sum(launch["family"] == "transposed convolution" for launch in plan["launches"]) == 4
+@pytest.mark.parametrize("columns, length", [(64, 129), (65, 130), (65, 131), (40, 81)])
+def test_lines_need_not_divide_by_the_stride(columns, length, tmp_path):
+    """Remainders of unequal extents: what they store ends with the line. Odd rows begin at any address."""
+    text, plan = generated(tmp_path, [2, 32, 4, columns], [32, 32, 3 if length % 2 else 2, 3 if length % 2 else 2], [2, 32, 9 if length % 2 else 8, length], "--large", "1",
+                           stride=[2, 2], transposed=True, tf32="even", output_padding=[0, 0] if length - 2 * columns < 3 else [1, 1])
+    assert sum(launch["family"] == "transposed convolution" for launch in plan["launches"]) == 2
+    assert "line = tw.overlay(so" in text
 
 
-def test_views_of_vectors_start_where_vectors_do(tmp_path):
-    """Rows of 130: the second one begins at 8 past a multiple of 16 bytes, so its remainders stay apart."""
-    _, plan = generated(tmp_path, [1, 32, 3, 65], [32, 32, 2, 2], [1, 32, 6, 130], "--large", "1", stride=[2, 2], transposed=True, tf32="even")
-    for launch in plan["launches"]:
-        for a in launch["arguments"]:
-            if 1 in a["strides"] and any(n > 1 and s == 1 for n, s in zip(a["shape"], a["strides"])):
-                assert a["offset"] % 4 == 0, a
+@pytest.mark.parametrize("length, kernel, stride, padding, dilation", [(90, 3, 2, 1, 2), (70, 4, 3, 0, 3), (66, 5, 4, 2, 1), (80, 2, 5, 0, 1), (70, 3, 3, 1, 2), (131, 4, 2, 1, 3)])
+def test_remainders_without_taps_are_zeros_of_the_same_lines(length, kernel, stride, padding, dilation, tmp_path):
+    """Nothing is stored twice: one launch writes the output."""
+    out = (length - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
+    text, plan = generated(tmp_path, [2, 16, length], [16, 24, kernel], [2, 24, out], "--large", "1", stride=[stride], padding=[padding], dilation=[dilation], transposed=True, tf32="even")
+    assert sum(launch["family"] == "transposed convolution" for launch in plan["launches"]) == 1
+    met = {(t * dilation - padding) % stride for t in range(kernel)}
+    assert text.count("tw.zeros(f32, (8, ") == stride - len(met)
 
 
-@pytest.mark.parametrize("more", [(), ("--large", "1")])
-def test_positions_without_a_tap_are_filled_once(more, tmp_path):
-    _, plan = generated(tmp_path, [2, 16, 5, 40], [16, 16, 3, 3], [2, 16, 25, 200], *more, stride=[5, 5], dilation=[2, 2], output_padding=[0, 0], transposed=True)
+def test_lines_without_taps_are_launches_of_their_own(tmp_path):
+    _, plan = generated(tmp_path, [2, 16, 5, 40], [16, 16, 3, 3], [2, 16, 25, 200], "--large", "1", stride=[5, 5], dilation=[2, 2], output_padding=[0, 0], transposed=True)
+    written = [launch for launch in plan["launches"] if launch["family"] == "transposed convolution"]
+    assert len(written) == 5
+
+
+def test_positions_without_a_tap_are_filled_once(tmp_path):
+    _, plan = generated(tmp_path, [2, 16, 5, 40], [16, 16, 3, 3], [2, 16, 25, 200], stride=[5, 5], dilation=[2, 2], output_padding=[0, 0], transposed=True)
     names = [launch["kernel"] for launch in plan["launches"] if launch["family"] == "transposed convolution"]
     assert names[0].endswith("_none") and len(names) == 10, names
 
