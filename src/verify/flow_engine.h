@@ -445,6 +445,7 @@ private:
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     Poly start_of_row(const std::vector<Poly>& index, const std::vector<Digit>& digits, std::size_t d);
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    bool panels(const std::vector<const Store*>& family, std::vector<Digit>& digits, std::vector<Poly>& index, std::string& why);
     struct Mirrored {
         std::size_t dim = 0;
         Poly index;       // along dim, of both stores

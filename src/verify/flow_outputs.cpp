@@ -322,6 +322,39 @@ bool Flow::of_one_execution(const Condition& c, const std::vector<Digit>& digits
            std::any_of(std::begin(block_), std::end(block_), [&](Atom b) { return ints_.mentions(c, b); });
 }
 
+// Stores a constant distance apart: along each dimension their offsets are evenly spaced, and each combination is there once, so that they
+// are one more digit in each dimension along which they move.
+bool Flow::panels(const std::vector<const Store*>& family, std::vector<Digit>& digits, std::vector<Poly>& index, std::string& why) {
+    const Store& first = *family.front();
+    std::set<std::vector<std::int64_t>> places;
+    std::vector<std::set<std::int64_t>> offsets(index.size());
+    for (const Store* s : family) {
+        std::vector<std::int64_t> place;
+        for (std::size_t d = 0; d < index.size(); ++d) {
+            place.push_back(*(s->index[d] - first.index[d]).constant());
+            offsets[d].insert(place.back());
+        }
+        if (!places.insert(place).second) return why = "two stores write the same elements", false;
+    }
+    std::size_t combinations = 1;
+    for (const auto& along : offsets) combinations *= along.size();
+    if (combinations != family.size()) return why = "stores to it differ in several dimensions", false;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+        if (offsets[d].size() == 1) continue;
+        const std::int64_t from = *offsets[d].begin(), step = *std::next(offsets[d].begin()) - from;
+        std::int64_t expected = from;
+        for (const std::int64_t offset : offsets[d]) {
+            if (offset != expected) return why = "stores to it are not evenly spaced", false;
+            expected += step;
+        }
+        const auto count = static_cast<std::int64_t>(offsets[d].size());
+        const Atom x = ints_.fresh("store", 0, count - 1);
+        digits.push_back({x, Poly(count), false});
+        index[d] = index[d] + Poly(from) + Poly(step) * Poly::of(x);
+    }
+    return true;
+}
+
 bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas,
                      std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
@@ -346,29 +379,7 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         index[pair->dim] = pair->index;
         lemmas.push_back("lemma: a number below n and its mirror image 2 n - 1 - i are the numbers below 2 n, each once");
     }
-    if (family.size() > 1) {
-        // offsets along one dimension, evenly spaced
-        int moving = -1;
-        std::vector<std::int64_t> offsets = {0};
-        for (std::size_t i = 1; i < family.size(); ++i) {
-            const Store& s = *family[i];
-            for (std::size_t d = 0; d < index.size(); ++d) {
-                const std::int64_t c = *(s.index[d] - first.index[d]).constant();
-                if (c == 0) continue;
-                if (moving >= 0 && moving != static_cast<int>(d)) return why = "stores to it differ in several dimensions", false;
-                moving = static_cast<int>(d);
-                offsets.push_back(c);
-            }
-        }
-        std::sort(offsets.begin(), offsets.end());
-        if (moving < 0 || offsets.size() != family.size()) return why = "two stores write the same elements", false;
-        for (std::size_t i = 1; i < offsets.size(); ++i) {
-            if (offsets[i] - offsets[i - 1] != offsets[1] - offsets[0]) return why = "stores to it are not evenly spaced", false;
-        }
-        const Atom x = ints_.fresh("store", 0, static_cast<std::int64_t>(family.size()) - 1);
-        digits.push_back({x, Poly(static_cast<std::int64_t>(family.size())), false});
-        index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
-    }
+    if (family.size() > 1 && !panels(family, digits, index, why)) return false;
     std::vector<Poly> dims;
     bool entire = !first.equation->scatter;  // the equation is for all of the tensor, by its own indices
     for (std::size_t d = 0; d < index.size(); ++d) {

@@ -325,9 +325,11 @@ std::optional<std::vector<Poly>> Flow::same_bytes(int from, const std::vector<Po
         expected *= d.extent;
     }
     std::vector<Poly> result(y.dims.size(), Poly(0));
+    Poly above = place;
     for (std::size_t i = 0; i < digits.size(); ++i) {
         const ByteDigit& d = digits[i];
-        const Poly above = ints_.quotient(place, Poly(d.stride));
+        // Digit by digit from the last: what lies below one is less than it, and is left behind.
+        if (i > 0) above = values_.simplified(ints_.quotient(above, Poly(digits[i - 1].extent)));
         const Poly digit = i + 1 == digits.size() ? above : ints_.remainder(above, Poly(d.extent));
         int below = 1;
         for (std::size_t j = 0; j < d.level; ++j) below *= y.dims[d.dim].extents[j];
