@@ -448,13 +448,15 @@ bool direct_is_better(const Primitives& p, const Group& g) {
     if (v.kind != Kind::conv || p.large <= 1) return false;
     const Window& w = v.window;
     double positions = 1, taps = 1, padded = 1, deep = 1;
+    // Short rows lie several in a tile, where neighbouring rows of the output meet neighbouring ones of the input (packing.h).
+    const bool rows = w.out.size() > 1 && (w.transposed || w.stride[w.out.size() - 2] == 1);
     std::int64_t smallest = 1;
     for (std::size_t d = 0; d < w.out.size(); ++d) {
         const std::int64_t phases = w.transposed ? w.stride[d] : 1, n = blocks_of(w.out[d], phases);
         const std::int64_t own = std::max<std::int64_t>(1, w.kernel[d] / phases);
         const bool last = d + 1 == w.out.size();
         positions *= static_cast<double>(last ? up_to(n, n > 32 ? 64 : 32) : n) * static_cast<double>(phases);
-        padded *= static_cast<double>(last ? up_to(n, 64) : n) * static_cast<double>(phases);
+        padded *= static_cast<double>(last ? (n <= 32 && rows ? power_of_two(n) : up_to(n, 64)) : n) * static_cast<double>(phases);
         taps *= static_cast<double>(w.kernel[d]) / static_cast<double>(phases);
         if (!last) deep *= static_cast<double>(own);
         else smallest = w.dilation[d] > 1 ? 1 : own;
@@ -472,7 +474,7 @@ bool direct_is_better(const Primitives& p, const Group& g) {
     const double direct = batch * positions * static_cast<double>(up_to(v.shape[2], 4)) * channels * taps / 20e12 + bytes / 3.5e12;
     // Short lines and few results are not for the kernels that this counts, but for others that were measured at an eighth of their speed.
     const std::int64_t line = blocks_of(w.out.back(), w.transposed ? w.stride.back() : 1);
-    return direct < (line < 24 || v.shape[2] < 16 ? 8 : 1) * matrix;
+    return direct < (line < (rows ? 5 : 24) || v.shape[2] < 16 ? 8 : 1) * matrix;
 }
 
 bool write_direct_phase(Writer& w, const std::vector<Residue>& r, const std::vector<int>& positions, bool pack) {

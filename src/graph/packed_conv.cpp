@@ -27,9 +27,10 @@ public:
             p.own_ = first.own_;
             p.across_ = first.across_;
             p.down_ = first.down_;
+            p.fold_ = first.fold_;
             p.take_step(step);
             p.stage_output();
-            if (lines > 1 && p.staged_ == 0) return false;
+            if ((lines > 1 || p.fold_ > 0) && p.staged_ == 0) return false;
         }
         for (PackedConv& p : phases) {
             p.name_nodes();
@@ -176,7 +177,8 @@ private:
         w_.open("with tw.wgmma_batch():");
         for (std::int64_t i = 0; i < own_; ++i) {
             const auto multiply = [&](std::size_t x, std::size_t y) {
-                w_.line(fmt::format("tw.wgmma({}, sx{}[slot, {}], sw{}[slot].T)", sum(i), low(x), chunk(i), low(y)));
+                w_.line(
+                    fmt::format("tw.wgmma({}, {}{}[slot, {}], sw{}[slot].T)", sum(i), fold_ > 0 ? "sr" : "sx", low(x), chunk(i), low(y)));
             };
             if (parts_ > 1) {
                 multiply(0, 1);
@@ -237,13 +239,30 @@ private:
                                     own_ * lines_ == 1 ? "" : fmt::format(", :, {0} : {0} + {1}", i * kPositions, kPositions),
                                     lines_ == 1 ? "" : fmt::format(", {}", p.r_.back().rest)));
         w_.line("own.sync()");
-        w_.line(fmt::format("y = tw.load({}, layout=tw.blocked(vector={}))",
-                            lines_ == 1 ? "so[w]" : fmt::format("line[w, :, 0:{}]", wide * lines_), vector()));
-        w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_}, {position_.back(), column(0), wide * lines_}};
-        w_.set(g_.anchor, {"y", 3U, false});
-        w_.store(w_.value(g_.root));
+        w_.tile = {{axes_.m, fmt::format("ob * {} + q * {}", columns_, staged_), staged_},
+                   {position_.back(), fold_ > 0 ? "0" : column(0), (fold_ > 0 ? fold_ : wide) * lines_}};
+        if (fold_ > 0) {
+            const std::size_t d = rows() - 1;
+            const std::int64_t each = own_ * rows_of_chunk();
+            const std::string row = row_of(d, fmt::format(" + w * {} + r", each));
+            w_.open(fmt::format("for r in tw.unroll({}):", each));
+            if (axis_[d].out % down_ != 0) w_.open(fmt::format("if {} < {}:", row, axis_[d].out));
+            if (position_[d] >= 0) w_.at[position_[d]] = row;
+            store_rows(fmt::format("{0}[w, :, r * {1} : r * {1} + {1}]", lines_ == 1 ? "so" : "line", fold_ * lines_));
+            if (axis_[d].out % down_ != 0) w_.close();
+            w_.close();
+        } else {
+            store_rows(lines_ == 1 ? "so[w]" : fmt::format("line[w, :, 0:{}]", wide * lines_));
+        }
         w_.line("own.sync()");
         w_.close();
+    }
+
+    // What lies in this part of shared memory, and what is made of it, to its tile of the output.
+    void store_rows(const std::string& from) {
+        w_.line(fmt::format("y = tw.load({}, layout=tw.blocked(vector={}))", from, vector()));
+        w_.set(g_.anchor, {"y", 3U, false});
+        w_.store(w_.value(g_.root));
     }
 
     // What all phases of a kernel share.
@@ -253,8 +272,11 @@ private:
         w_.blocks_per_sm = 2;
         w_.ranges = true;
         for (std::size_t part = 0; part < parts_; ++part) {
-            w_.line(fmt::format("sx{} = tw.shared(tf32, ({}, {}, {}, {}), swizzle={})", low(part), stages_, down_, across_ * kPositions,
-                                step_, step_ * 4));
+            w_.line(fmt::format("sx{} = tw.shared(tf32, ({}, {}, {}, {}), swizzle={})", low(part), stages_, down_,
+                                fold_ > 0 ? fold_ : across_ * kPositions, step_, step_ * 4));
+            if (fold_ > 0)
+                w_.line(fmt::format("sr{0} = tw.overlay(sx{0}, tf32, ({1}, 2, {2}, {3}), swizzle={4})", low(part), stages_,
+                                    own_ * kPositions, step_, step_ * 4));
             w_.line(fmt::format("sw{} = tw.shared(tf32, ({}, {}, {}), swizzle={})", low(part), stages_, columns_, step_, step_ * 4));
         }
         if (lines_ > 1) {
@@ -307,7 +329,7 @@ private:
         for (std::size_t e = 0; e < first.rows(); ++e)
             if (first.position_[e] >= 0) w.at[first.position_[e]] = first.row_of(e, " + w");
         if (first.staged_ > 0) w.line("own = tw.named_barrier(1 + w, 128)");
-        const bool guarded = first.rows() > 0 && first.axis_[d].out % first.down_ != 0;
+        const bool guarded = first.rows() > 0 && first.fold_ == 0 && first.axis_[d].out % first.down_ != 0;
         if (guarded) w.open(fmt::format("if {} < {}:", first.row_of(d, " + w"), first.axis_[d].out));
         if (first.staged_ > 0) first.store_staged(phases);
         for (std::int64_t i = 0; first.staged_ == 0 && i < first.own_; ++i) first.store(i);

@@ -53,9 +53,9 @@ bool Packing::suits() {
     // Lines of the output are made by launches that are large together, whatever each has of it.
     if (lines_ > 1) taps = count_of(win.kernel), positions = count_of(win.in);
     if (batch_ * channels_ * results_ * taps < w_.p.large / positions) return false;
-    if (w_.p.large > 1 && (results_ < 16 || last().out < 24)) return false;
     const Axis& l = last();
     apart_ = l.taps > 1 && l.spread > 1;
+    if (w_.p.large > 1 && (results_ < 16 || (short_row() == 0 ? l.out < 24 : l.out < 5))) return false;
     if (axis_.size() == 1 && l.out <= kPositions) return false;
     return !(apart_ && l.stride > 1 && axis_.size() == 3);
 }
@@ -73,6 +73,12 @@ const Window* Packing::unpadded() {
 std::int64_t Packing::height(std::size_t d) const {
     const Axis& a = axis_[d];
     return std::max({a.full, a.in + a.padding(), (a.out - 1) * a.stride + a.from() + (a.taps - 1) * a.spread + 1});
+}
+
+std::int64_t Packing::short_row() const {
+    if (rows() == 0 || axis_[rows() - 1].stride != 1 || (apart_ && last().stride > 1)) return 0;
+    const std::int64_t wide = std::max<std::int64_t>(8, power_of_two(places()));
+    return wide <= kPositions / 2 ? wide : 0;
 }
 
 void Packing::choose() {
@@ -98,6 +104,17 @@ void Packing::choose() {
     // A consumer's chunks lie in one row: both consumers in the same one, or each in its own.
     const std::int64_t in_row = blocks_of(places(), kPositions), most = own_;
     double best = -1;
+    fold_ = short_row();
+    for (std::int64_t own = most; fold_ > 0 && own >= 1; own /= 2) {
+        const std::int64_t down = 2 * own * rows_of_chunk();
+        const double cost = static_cast<double>(up_to(axis_[rows() - 1].out, down)) * (own == most ? 1.0 : 2 * own == most ? 1.1 : 1.3);
+        if (best >= 0 && cost >= best) continue;
+        best = cost;
+        own_ = own;
+        across_ = 1;
+        down_ = down;
+    }
+    if (fold_ > 0) return take_step(step_);
     for (std::int64_t own = most; own >= 1; own /= 2) {
         for (const std::int64_t down : {1, 2}) {
             const std::int64_t across = 2 * own / down;
@@ -129,8 +146,9 @@ void Packing::stage_output() {
     const std::int64_t stage = (2 * own_ * kPositions + columns_) * step_ * 4 * static_cast<std::int64_t>(parts_);
     const std::int64_t most = stages_ * stage <= half ? half : whole;
     const auto bytes = [&](std::int64_t results) { return 2 * results * staged_row() * lines_ * 4; };
-    const std::int64_t least = own_ > 1 ? 2 : 3;                                    // a stage of several chunks is long enough
-    const std::int64_t wanted = own_ * lines_ == 1 && columns_ % 16 == 0 ? 16 : 8;  // beside the sums, 8 or 16 registers a thread
+    const std::int64_t least = own_ > 1 ? 2 : 3;  // a stage of several chunks is long enough
+    // Beside the sums, 8 or 16 registers a thread; short rows are stored one by one.
+    const std::int64_t wanted = (own_ * lines_ == 1 || fold_ > 0) && columns_ % 16 == 0 ? 16 : 8;
     while (stages_ > least && stages_ * stage + bytes(wanted) > most) --stages_;
     for (const std::int64_t results : {16, 8})
         if (staged_ == 0 && results <= wanted && columns_ % results == 0 && stages_ * stage + bytes(results) <= most) staged_ = results;

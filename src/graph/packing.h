@@ -64,6 +64,11 @@ protected:
     std::int64_t places() const { return lines_ == 1 ? last().out : blocks_of(g_.size.at(position_.back()), lines_); }
     std::size_t rows() const { return axis_.size() - 1; }  // how many dimensions are before the last
 
+    // Rows of up to 32 places: a chunk has several of them, each of so many places; 0: rows are longer, or do not lie as a tile of the
+    // input.
+    std::int64_t short_row() const;
+    std::int64_t rows_of_chunk() const { return fold_ == 0 ? 1 : kPositions / fold_; }
+
     void choose();
 
     void take_step(std::int64_t step);
@@ -104,6 +109,7 @@ protected:
     std::size_t parts_ = 1;  // two: f32 numbers as two of tf32, three of their four products
     std::int64_t batch_ = 1, groups_ = 1, channels_ = 1, results_ = 1;
     std::int64_t lanes_ = 4, width_ = 1, depth_ = 1, step_ = 32, columns_ = 8, own_ = 1, across_ = 1, down_ = 1, stages_ = 4;
+    std::int64_t fold_ = 0;      // places of a short row, several of which make a chunk; 0: chunks are parts of a row
     std::int64_t staged_ = 0;    // results of a consumer that are stored through shared memory at a time; 0: from registers
     std::string suffix_;         // of names, where a kernel has several phases
     std::int64_t lines_ = 1;     // remainders of the last dimension whose results are stored together, as lines of the output
