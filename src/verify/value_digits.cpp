@@ -1,4 +1,6 @@
 // Tags: nests of folds that run through one index.
+#include <numeric>
+
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -148,8 +150,17 @@ std::vector<Poly> Values::FoldNest::indices() const {
         if (n.kind == Kind::element || n.kind == Kind::index) {
             for (const Poly& p : n.indices) {
                 int digits = 0;
-                for (const Level& f : levels_) digits += p.linear_in(f.variable).value_or(0) != 0;
+                std::int64_t unit = 0;  // of rows that lie so far apart: their number is the index
+                for (const Level& f : levels_) {
+                    const std::int64_t step = p.linear_in(f.variable).value_or(0);
+                    digits += step != 0;
+                    unit = std::gcd(unit, step);
+                }
                 if (digits > 1) add(p);
+                if (digits < 2 || unit == 1) continue;
+                Poly row;
+                for (const Level& f : levels_) row = row + Poly(p.linear_in(f.variable).value_or(0) / unit) * Poly::of(f.variable);
+                add(row);
             }
         }
         for (Value a : n.args) collect(a);
