@@ -448,9 +448,12 @@ bool direct_is_better(const Primitives& p, const Group& g) {
     if (v.kind != Kind::conv || p.large <= 1) return false;
     const Window& w = v.window;
     double positions = 1, taps = 1, padded = 1, deep = 1;
-    // Short rows lie several in a tile, where neighbouring rows of the output meet neighbouring ones of the input (packing.h).
-    const bool rows = w.out.size() > 1 && (w.transposed || w.stride[w.out.size() - 2] == 1);
     std::int64_t smallest = 1;
+    // Short rows lie several in a tile, where neighbouring rows of the output meet neighbouring ones of the input (packing.h).
+    const Shape& input_shape = p.list[static_cast<std::size_t>(v.in[0])].shape;
+    const std::int64_t multiplied =
+        count_of(input_shape) * v.shape[2] * w.taps() / (w.transposed ? 1 : std::max<std::int64_t>(1, count_of(w.stride)));
+    const bool rows = w.out.size() > 1 && (w.transposed || w.stride[w.out.size() - 2] == 1) && v.shape[1] == 1 && multiplied >= p.large;
     for (std::size_t d = 0; d < w.out.size(); ++d) {
         const std::int64_t phases = w.transposed ? w.stride[d] : 1, n = blocks_of(w.out[d], phases);
         const std::int64_t own = std::max<std::int64_t>(1, w.kernel[d] / phases);
@@ -461,7 +464,7 @@ bool direct_is_better(const Primitives& p, const Group& g) {
         if (!last) deep *= static_cast<double>(own);
         else smallest = w.dilation[d] > 1 ? 1 : own;
     }
-    const auto channels = static_cast<double>(p.list[static_cast<std::size_t>(v.in[0])].shape[2]);
+    const auto channels = static_cast<double>(input_shape[2]);
     const auto batch = static_cast<double>(v.shape[0] * v.shape[1]), results = static_cast<double>(v.shape[2]);
     const std::int64_t run = up_to(static_cast<std::int64_t>(channels), 4) * smallest;
     // Multiplications a second and bytes a second as measured of the kernels that this is chosen over: small steps of k cost as whole ones.
@@ -471,7 +474,10 @@ bool direct_is_better(const Primitives& p, const Group& g) {
     const double parts = v.tf32 ? 1 : 3;
     const double matrix = batch * padded * results * deep * (w.dilation.back() > 1 ? taps / deep : 1) * step * parts / 90e12 +
                           bytes / 2.1e12 + input * (v.tf32 ? 2 : 5) / 2.5e12;
-    const double direct = batch * positions * static_cast<double>(up_to(v.shape[2], 4)) * channels * taps / 20e12 + bytes / 3.5e12;
+    // Remainders are launches of their own, each of which touches every sector of its rows.
+    const double touched = w.transposed && v.shape[1] == 1 ? static_cast<double>(std::min<std::int64_t>(w.stride.back(), 8)) : 1;
+    const double direct =
+        batch * positions * static_cast<double>(up_to(v.shape[2], 4)) * channels * taps / 20e12 + bytes * touched / 3.5e12;
     // Short lines and few results are not for the kernels that this counts, but for others that were measured at an eighth of their speed.
     const std::int64_t line = blocks_of(w.out.back(), w.transposed ? w.stride.back() : 1);
     return direct < (line < (rows ? 5 : 24) || v.shape[2] < 16 ? 8 : 1) * matrix;

@@ -101,6 +101,12 @@ void Packing::choose() {
     columns_ = up_to(blocks_of(results_, together_ > 1 ? blocks_of(results_, most_columns) : 1), 8);
     columns_ = std::min(columns_, most_columns);
     own_ = std::max<std::int64_t>(1, std::min<std::int64_t>(4, 128 / (up_to(columns_, 32) * together_)));
+    // Lines are stored through shared memory: two stages and eight results of them have to fit half of it.
+    const auto bytes = [&](std::int64_t own) {
+        return 2 * (2 * own * kPositions + columns_) * step_ * 4 * static_cast<std::int64_t>(parts_) +
+               2 * 8 * (own * kPositions + kStagedPad) * lines_ * 4;
+    };
+    while (lines_ > 1 && own_ > 1 && bytes(own_) > kHalfShared) own_ /= 2;
     // A consumer's chunks lie in one row: both consumers in the same one, or each in its own.
     const std::int64_t in_row = blocks_of(places(), kPositions), most = own_;
     double best = -1;
@@ -139,7 +145,7 @@ void Packing::take_step(std::int64_t step) {
 
 void Packing::stage_output() {
     // Half of a multiprocessor's shared memory, less what a block takes for itself and its barriers; all of it where the ring takes more.
-    constexpr std::int64_t half = 114000, whole = 230000;
+    constexpr std::int64_t half = kHalfShared, whole = 230000;
     if (w_.prim(g_.root).dtype != "f32" || columns_ % 8 != 0) return;
     for (const Place& p : g_.output.places)
         if (p.atom == (position_.empty() ? axes_.n : position_.back()) && p.stride != 1) return;

@@ -24,8 +24,9 @@ struct Axis {
     std::int64_t from() const { return shift + padding(); }
 };
 
-constexpr std::int64_t kPositions = 64;  // of one row: a chunk
-constexpr std::int64_t kStagedPad = 4;   // between the rows that results lie in before they are stored
+constexpr std::int64_t kPositions = 64;       // of one row: a chunk
+constexpr std::int64_t kHalfShared = 114000;  // bytes of shared memory that each of two blocks of a multiprocessor has
+constexpr std::int64_t kStagedPad = 4;        // between the rows that results lie in before they are stored
 
 class Packing {
 protected:
