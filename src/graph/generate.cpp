@@ -119,7 +119,6 @@ void drop_unread(const Primitives& p, std::vector<KernelText>& kernels) {
 Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
-    primitives->large = precision.large;
     primitives->rows = precision.rows;
     stored.merge(epilogues(*primitives));
     for (std::size_t round = 0; round <= primitives->list.size(); ++round) {

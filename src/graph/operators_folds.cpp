@@ -18,7 +18,8 @@ double extent(const Builder& b, int x, const Shape& axes) {
 int fold(Builder& b, const std::string& fn, int x, const Shape& axes) {
     constexpr std::int64_t vector = 4, large = std::int64_t{1} << 24, fewest = 64, narrowest = 256;
     const Shape s = b.shape(x);
-    if (axes.size() != 1 || b.at(x).kind != Kind::leaf || b.at(x).dtype != "f32" || count_of(s) < large) return b.reduce(fn, x, axes);
+    if (axes.size() != 1 || b.at(x).kind != Kind::leaf || b.at(x).dtype != "f32" || count_of(s) < std::min(large, b.out.large))
+        return b.reduce(fn, x, axes);
     const auto d = static_cast<std::size_t>(axes[0]);
     std::int64_t inner = 1;
     for (std::size_t i = d + 1; i < s.size(); ++i) inner *= s[i];

@@ -247,22 +247,22 @@ private:
             const std::string row = row_of(d, fmt::format(" + w * {} + r", each));
             w_.open(fmt::format("for r in tw.unroll({}):", each));
             if (axis_[d].out % down_ != 0) w_.open(fmt::format("if {} < {}:", row, axis_[d].out));
+            load_staged(fmt::format("{0}[w, :, r * {1} : r * {1} + {1}]", lines_ == 1 ? "so" : "line", fold_ * lines_));
             if (position_[d] >= 0) w_.at[position_[d]] = row;
-            store_rows(fmt::format("{0}[w, :, r * {1} : r * {1} + {1}]", lines_ == 1 ? "so" : "line", fold_ * lines_));
+            w_.store(w_.value(g_.root));
             if (axis_[d].out % down_ != 0) w_.close();
             w_.close();
         } else {
-            store_rows(lines_ == 1 ? "so[w]" : fmt::format("line[w, :, 0:{}]", wide * lines_));
+            load_staged(lines_ == 1 ? "so[w]" : fmt::format("line[w, :, 0:{}]", wide * lines_));
+            w_.store(w_.value(g_.root));
         }
         w_.line("own.sync()");
         w_.close();
     }
 
-    // What lies in this part of shared memory, and what is made of it, to its tile of the output.
-    void store_rows(const std::string& from) {
+    void load_staged(const std::string& from) {
         w_.line(fmt::format("y = tw.load({}, layout=tw.blocked(vector={}))", from, vector()));
         w_.set(g_.anchor, {"y", 3U, false});
-        w_.store(w_.value(g_.root));
     }
 
     // What all phases of a kernel share.

@@ -78,7 +78,7 @@ std::int64_t Packing::height(std::size_t d) const {
 std::int64_t Packing::short_row() const {
     if (rows() == 0 || axis_[rows() - 1].stride != 1 || (apart_ && last().stride > 1)) return 0;
     const std::int64_t wide = std::max<std::int64_t>(8, power_of_two(places()));
-    return wide <= kPositions / 2 ? wide : 0;
+    return wide <= kPositions / 2 && axis_[rows() - 1].out >= 2 * kPositions / wide ? wide : 0;
 }
 
 void Packing::choose() {
@@ -113,6 +113,7 @@ void Packing::choose() {
     fold_ = short_row();
     for (std::int64_t own = most; fold_ > 0 && own >= 1; own /= 2) {
         const std::int64_t down = 2 * own * rows_of_chunk();
+        if (axis_[rows() - 1].out < down) continue;  // a block has all of its rows
         const double cost = static_cast<double>(up_to(axis_[rows() - 1].out, down)) * (own == most ? 1.0 : 2 * own == most ? 1.1 : 1.3);
         if (best >= 0 && cost >= best) continue;
         best = cost;

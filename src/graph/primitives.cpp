@@ -109,6 +109,7 @@ const Operators& operators() {
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision) {
     Builder b;
+    b.out.large = precision.large;
     std::vector<int> value(graph.nodes.size(), -1);
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
         const Node& node = graph.nodes[n];
