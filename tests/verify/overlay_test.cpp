@@ -56,6 +56,48 @@ TEST(Overlay, TheFirstLifeMayNotBeReadAfterTheSecondHasBegun) {
     EXPECT_TRUE(r.counterexample->confirmed);
 }
 
+// Two tensors, element by element side by side in each row, which an overlay reads as one; stored by rows and halves.
+std::string interleaved(const std::string& writes, const std::string& stores) {
+    return R"py(import tilewright as tw
+from tilewright import f32
+
+
+@tw.kernel(target="sm_80", computes="Y[m in 0:16, n in 0:127] = where(n % 2 < 1, A[m, n // 2], B[m, n // 2])", threads=128)
+def interleaved(A: tw.Tensor(f32, 16, 64), B: tw.Tensor(f32, 16, 63), Y: tw.Tensor(f32, 16, 127)):
+    s = tw.shared(f32, (8, 66, 2))
+    line = tw.overlay(s, f32, (8, 132))
+    m = tw.grid(2) * 8
+)py" + writes +
+           "    tw.sync()\n" + stores;
+}
+
+const char* const kBoth =
+    "    tw.store(s[:, 0:64, 0], tw.load(A[m : m + 8, 0:64], fill=0.0))\n"
+    "    tw.store(s[:, 0:64, 1], tw.load(B[m : m + 8, 0:64], fill=0.0))\n";
+const char* const kQuarters =
+    "    for r in tw.unroll(2):\n        for h in tw.unroll(2):\n"
+    "            tw.store(Y[m + r * 4 : m + r * 4 + 4, h * 64 : h * 64 + 64], tw.load(line[r * 4 : r * 4 + 4, h * 64 : h * 64 + 64]))\n";
+
+TEST(Overlay, EverySecondElementIsAnotherWrite) { EXPECT_TRUE(checked(interleaved(kBoth, kQuarters)).proved()); }
+
+TEST(Overlay, TheOtherSecondElementIsNot) {
+    std::string turned = kBoth;
+    turned.replace(turned.find("0]"), 2, "1]");
+    turned.replace(turned.rfind("1]"), 2, "0]");
+    EXPECT_TRUE(checked(interleaved(turned, kQuarters)).violated());
+    std::string once = kBoth;
+    once.resize(once.find('\n') + 1);
+    EXPECT_FALSE(checked(interleaved(once, kQuarters)).proved());
+}
+
+TEST(Overlay, StoresAreEveryCombinationOfTheirPlaces) {
+    const std::string three =
+        "    for h in tw.unroll(2):\n        tw.store(Y[m : m + 4, h * 64 : h * 64 + 64], tw.load(line[0:4, h * 64 : h * 64 + 64]))\n"
+        "    tw.store(Y[m + 4 : m + 8, 0:64], tw.load(line[4:8, 0:64]))\n";
+    EXPECT_FALSE(checked(interleaved(kBoth, three)).proved());
+    EXPECT_TRUE(checked(interleaved(kBoth, three + "    tw.store(Y[m + 4 : m + 8, 64:128], tw.load(line[4:8, 64:128]))\n")).proved());
+}
+
 std::string reshaped(const std::string& type, const std::string& to, const std::string& read) {
     return "import tilewright as tw\nfrom tilewright import bf16, f32, i32\n\nN = tw.sizes(\"N\")\n\n\n"
            "@tw.kernel(target=\"sm_80\", computes=\"Y[n] = X[n]\", threads=128)\n"
