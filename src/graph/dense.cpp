@@ -81,6 +81,8 @@ public:
             }
             if (!replace(old[i], fresh, dims[i], w)) return {};
         }
+        settle(g_.output, p_.list[static_cast<std::size_t>(g_.root)].dtype);
+        for (auto& [id, read] : g_.reads) settle(read, p_.list[static_cast<std::size_t>(id)].dtype);
         return atoms;
     }
 
@@ -104,8 +106,8 @@ private:
                 std::int64_t stride = place.stride;
                 for (std::size_t k = dims.size(); k-- > 0;) {
                     const std::size_t d = dims[k];
+                    if (r_[d].rest > 0) made.insert(made.begin(), {-1, stride, r_[d].rest, r_[d].rest + 1});
                     made.insert(made.begin(), {fresh[k], stride * r_[d].apart, 0, r_[d].extent});
-                    read.offset += r_[d].rest * stride;
                     stride *= w.out[d];
                 }
                 read.places.insert(read.places.erase(read.places.begin() + static_cast<std::ptrdiff_t>(i)), made.begin(), made.end());
@@ -116,6 +118,20 @@ private:
         bool fine = in_read(g_.output);
         for (auto& [id, read] : g_.reads) fine = fine && in_read(read);
         return fine;
+    }
+
+    // A remainder is where the view begins, if tensors may begin there (begins_well); else it is an index of the kernel.
+    static void settle(Read& read, const std::string& dtype) {
+        const auto fixed = [](const Place& p) { return p.atom < 0; };
+        Shape strides;
+        for (const Place& p : read.places)
+            if (!fixed(p)) strides.push_back(p.stride);
+        for (std::size_t i = read.places.size(); i-- > 0;) {
+            const Place& p = read.places[i];
+            if (!fixed(p) || !begins_well(strides, p.stride * p.start, dtype)) continue;
+            read.offset += p.stride * p.start;
+            read.places.erase(read.places.begin() + static_cast<std::ptrdiff_t>(i));
+        }
     }
 
     const Primitives& p_;

@@ -449,11 +449,10 @@ bool direct_is_better(const Primitives& p, const Group& g) {
     const Window& w = v.window;
     double positions = 1, taps = 1, padded = 1, deep = 1;
     std::int64_t smallest = 1;
-    // Short rows lie several in a tile, where neighbouring rows of the output meet neighbouring ones of the input (packing.h).
+    // What is stored as lines (dense.cpp) has several short rows in a tile (packing.h).
     const Shape& input_shape = p.list[static_cast<std::size_t>(v.in[0])].shape;
-    const std::int64_t multiplied =
-        count_of(input_shape) * v.shape[2] * w.taps() / (w.transposed ? 1 : std::max<std::int64_t>(1, count_of(w.stride)));
-    const bool rows = w.out.size() > 1 && (w.transposed || w.stride[w.out.size() - 2] == 1) && v.shape[1] == 1 && multiplied >= p.large;
+    const bool rows = w.out.size() > 1 && w.transposed && w.stride.back() > 1 && w.stride.back() <= 8 && v.shape[1] == 1 &&
+                      count_of(input_shape) * v.shape[2] * w.taps() >= p.large;
     for (std::size_t d = 0; d < w.out.size(); ++d) {
         const std::int64_t phases = w.transposed ? w.stride[d] : 1, n = blocks_of(w.out[d], phases);
         const std::int64_t own = std::max<std::int64_t>(1, w.kernel[d] / phases);

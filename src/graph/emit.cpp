@@ -4,6 +4,7 @@
 
 #include "graph/copies.h"
 #include "graph/writer.h"
+#include "target/dtype.h"
 
 namespace tw::graph {
 
@@ -23,6 +24,12 @@ int compared(const Primitives& p, const Group& g) {
 }
 
 }  // namespace
+
+bool begins_well(const Shape& strides, std::int64_t offset, const std::string& dtype) {
+    const bool apart = !strides.empty() && std::all_of(strides.begin(), strides.end(), [](std::int64_t s) { return s > 1; });
+    const auto type = target::dtype_from_name(dtype);
+    return offset == 0 || apart || (type && offset * target::bytes(*type) % 16 == 0);
+}
 
 Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name,
                                               const std::vector<Group>* all) {

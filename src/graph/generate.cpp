@@ -149,6 +149,12 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
         }
         if (again) continue;
         drop_unread(*primitives, out.kernels);
+        for (const KernelText& k : out.kernels)
+            for (const Argument& a : k.arguments)
+                if (!begins_well(a.strides, a.offset, a.dtype))
+                    return Unexpected<Problem>{
+                        Problem{k.name, fmt::format("{} begins between multiples of 16 bytes, and could not be launched", a.name),
+                                "please report this graph"}};
         const bool in_f64 =
             std::any_of(primitives->list.begin(), primitives->list.end(), [](const Primitive& v) { return v.dtype == "f64"; });
         out.source = fmt::format(

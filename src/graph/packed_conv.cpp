@@ -220,7 +220,7 @@ private:
     std::int64_t vector() const {
         std::int64_t all = g_.output.offset;
         for (const Place& p : g_.output.places)
-            if (p.atom != position_.back()) all |= p.stride;
+            if (p.atom != position_.back()) all |= p.atom < 0 ? p.stride * p.start : p.stride;
         return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
     }
 
