@@ -34,6 +34,27 @@ def test_lines_need_not_divide_by_the_stride(columns, length, tmp_path):
     assert "line = tw.overlay(so" in text
 
 
+@pytest.mark.parametrize("shape, kernel, padding, index", [
+    ([2, 8, 3, 5, 33], [3, 3, 3], 1, True), ([1, 8, 3, 4, 32], [3, 3, 3], 0, True), ([2, 16, 7, 41], [3, 3], 1, True), ([1, 8, 5, 66], [4, 4], 1, False), ([1, 8, 3, 5, 33], [2, 2, 2], 0, True),
+])
+def test_odd_rows_begin_where_a_launch_may(shape, kernel, padding, index, tmp_path):
+    """Rows of 65 or 66 elements: every second one begins between multiples of 16 bytes. The launch is given all of them, and the kernel's index is odd."""
+    dims = len(kernel)
+    out = [shape[0], 16] + [(n - 1) * 2 - 2 * padding + k for n, k in zip(shape[2:], kernel)]
+    text, plan = generated(tmp_path, shape, [shape[1], 16, *kernel], out, "--large", "1", stride=[2] * dims, padding=[padding] * dims, output_padding=[0] * dims, transposed=True, tf32="even")
+    written = [launch["arguments"][-1] for launch in plan["launches"] if launch["family"] == "transposed convolution"]
+    assert len(written) == 2 ** (dims - 1) and "line = tw.overlay(so" in text
+    assert any(len(y["shape"]) > dims + 2 for y in written) == index
+    assert not one_graph.refused(plan)
+
+
+def test_a_view_between_vectors_is_seen():
+    argument = {"buffer": "x", "offset": 2, "strides": [6, 1]}
+    plan = {"inputs": [{"name": "x", "dtype": "f32"}], "parameters": [], "buffers": {}, "launches": [{"kernel": "k", "arguments": [argument]}]}
+    assert one_graph.refused(plan) == [("k", "x", 2)]
+    assert not one_graph.refused(plan | {"launches": [{"kernel": "k", "arguments": [argument | {"offset": 4}, argument | {"strides": [6, 2]}]}]})
+
+
 @pytest.mark.parametrize("length, kernel, stride, padding, dilation", [(90, 3, 2, 1, 2), (70, 4, 3, 0, 3), (66, 5, 4, 2, 1), (80, 2, 5, 0, 1), (70, 3, 3, 1, 2), (131, 4, 2, 1, 3)])
 def test_remainders_without_taps_are_zeros_of_the_same_lines(length, kernel, stride, padding, dilation, tmp_path):
     """Nothing is stored twice: one launch writes the output."""
