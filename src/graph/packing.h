@@ -65,8 +65,8 @@ protected:
     std::int64_t places() const { return lines_ == 1 ? last().out : blocks_of(g_.size.at(position_.back()), lines_); }
     std::size_t rows() const { return axis_.size() - 1; }  // how many dimensions are before the last
 
-    // Rows of up to 32 places: a chunk has several of them, each of so many places; 0: rows are longer, or do not lie as a tile of the
-    // input.
+    // Rows of lines of up to 32 places: a chunk has several of them, each of so many places; 0: rows are longer, or do not lie as a tile of
+    // the input.
     std::int64_t short_row() const;
     std::int64_t rows_of_chunk() const { return fold_ == 0 ? 1 : kPositions / fold_; }
 

@@ -44,7 +44,7 @@ def test_odd_rows_begin_where_a_launch_may(shape, kernel, padding, index, tmp_pa
     text, plan = generated(tmp_path, shape, [shape[1], 16, *kernel], out, "--large", "1", stride=[2] * dims, padding=[padding] * dims, output_padding=[0] * dims, transposed=True, tf32="even")
     written = [launch["arguments"][-1] for launch in plan["launches"] if launch["family"] == "transposed convolution"]
     assert len(written) == 2 ** (dims - 1) and "line = tw.overlay(so" in text
-    assert any(len(y["shape"]) > dims + 2 for y in written) == index
+    assert any(len(y["shape"]) > len(written[0]["shape"]) for y in written) == index
     assert not one_graph.refused(plan)
 
 

@@ -35,7 +35,7 @@ def test_rows_of_plain_convolutions_are_parts_of_chunks(shape, results, kernel, 
 
 @pytest.mark.parametrize("shape, results, kernel, attributes", [
     ([2, 16, 9, 16], 16, [4, 4], dict(stride=[2, 2], padding=[1, 1])), ([1, 8, 9, 9], 24, [3, 3], dict(stride=[2, 3], padding=[1, 0])), ([1, 8, 3, 9, 12], 16, [3, 3, 3], dict(stride=[2, 2, 2], padding=[1, 1, 1], output_padding=[1, 1, 1])),
-    ([1, 8, 6, 31], 16, [2, 2], dict(stride=[2, 2])), ([2, 4, 18, 7], 130, [2, 2], dict(stride=[1, 2])), ([1, 8, 10, 20], 16, [3, 3], dict(stride=[2, 2], dilation=[1, 3])), ([1, 12, 6, 20], 16, [3, 3], dict(stride=[1, 2], tf32=False)),
+    ([1, 8, 6, 31], 16, [2, 2], dict(stride=[2, 2])), ([2, 4, 18, 7], 130, [2, 2], dict(stride=[1, 2])), ([1, 8, 10, 20], 16, [3, 3], dict(stride=[2, 2], dilation=[1, 3])),
 ])
 def test_lines_of_short_rows(shape, results, kernel, attributes, tmp_path):
     text, _ = convolved(tmp_path, shape, results, kernel, after=("sigmoid",), transposed=True, **({"tf32": "even"} | attributes))
