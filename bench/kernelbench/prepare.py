@@ -15,14 +15,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python"))
 
-
-def front_end():
-    import importlib.util
-    spec = importlib.util.spec_from_file_location("tilewright_graph", ROOT / "python/tilewright/graph.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tilewright import graph  # noqa: E402
 
 
 def as_measured(made, found):
@@ -33,7 +28,7 @@ def as_measured(made, found):
         node["attributes"]["tf32"] = {"f32": False, "tf32_even": "even"}.get(row["rounding"], True)
 
 
-def prepare(graph, path, folder, program, seconds, jobs, precision):
+def prepare(path, folder, program, seconds, jobs, precision):
     row = {"task": f"{path.parent.name}/{path.name}", "imported": False, "generated": False, "proved": False}
     try:
         made, notes, _ = graph.import_file(str(path))
@@ -66,7 +61,6 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--precision", type=pathlib.Path)
     options = parser.parse_args()
-    graph = front_end()
     drawn = {t["task"] for t in json.loads((ROOT / "bench/kernelbench/draw.json").read_text())["tasks"]}
     path = options.out / "summary.json"
     rows = {r["task"]: r for r in json.loads(path.read_text())["tasks"]} if path.exists() else {}
@@ -78,7 +72,7 @@ def main():
             number = int(re.match(r"\d+", file.name).group())
             if wanted is not None and number not in wanted:
                 continue
-            row = prepare(graph, file, options.out / f"L{level}-{number}", options.program, options.limit_seconds, options.jobs, precision)
+            row = prepare(file, options.out / f"L{level}-{number}", options.program, options.limit_seconds, options.jobs, precision)
             row["held_out"] = row["task"] in drawn
             rows[row["task"]] = row
             print(f"L{level}-{number}: {'proved' if row['proved'] else 'generated' if row['generated'] else 'imported' if row['imported'] else 'not imported'} {row.get('why', '')[:100]}", flush=True)

@@ -20,7 +20,6 @@ struct Argument {
     std::vector<std::string> texts;  // dimensions that are sizes of the kernel, not numbers; empty ones are numbers
     std::string scratch;             // a buffer between the kernels of one group, not a primitive
     Shape whole;                     // of scratch: what is allocated
-    Shape starts;                    // of an output: what the kernel writes begins there, in each dimension; empty: with 0
 };
 
 // May a tensor with these strides begin `offset` elements behind a multiple of 16 bytes? Launches want one, unless no element lies beside

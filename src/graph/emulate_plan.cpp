@@ -14,12 +14,10 @@ namespace {
 
 Problem of(const std::string& where, const std::string& what) { return {where, what, "please report this graph"}; }
 
-// Element by element between a row-major buffer and a view of it; back, those that the kernel writes.
+// Element by element between a row-major buffer and a view of it.
 void copy_view(const Argument& a, std::vector<double>& buffer, emulate::TensorData& view, bool back) {
-    const Shape from = back && !a.starts.empty() ? a.starts : Shape(a.dims.size(), 0);
-    Shape index = from;
-    std::int64_t n = 1;
-    for (std::size_t d = 0; d < from.size(); ++d) n *= a.dims[d] - from[d];
+    Shape index(a.dims.size(), 0);
+    const std::int64_t n = count_of(a.dims);
     for (std::int64_t i = 0; i < n; ++i) {
         std::int64_t at = a.offset;
         for (std::size_t d = 0; d < index.size(); ++d) at += index[d] * a.strides[d];
@@ -27,7 +25,7 @@ void copy_view(const Argument& a, std::vector<double>& buffer, emulate::TensorDa
         else view.set(index, buffer[static_cast<std::size_t>(at)]);
         for (std::size_t d = index.size(); d-- > 0;) {
             if (++index[d] < a.dims[d]) break;
-            index[d] = from[d];
+            index[d] = 0;
         }
     }
 }

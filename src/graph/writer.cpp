@@ -571,7 +571,6 @@ Result<KernelText> Writer::finish(bool zeroed) {
     for (const Place& place : g.output.places) {
         out.dims.push_back(place.extent);
         out.strides.push_back(place.stride);
-        out.starts.push_back(place.atom < 0 ? place.start : 0);
         if (!symbol.empty()) out.texts.push_back(symbol.contains(place.atom) ? symbol.at(place.atom) : "");
     }
     KernelText k;

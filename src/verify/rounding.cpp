@@ -128,7 +128,7 @@ private:
     static std::int64_t correspondence(const ir::SharedView& from, const ir::SharedBuffer& written, const ir::SharedView& to,
                                        const ir::SharedBuffer& read) {
         std::uint64_t h = 1469598103934665603ull;
-        const auto mix = [&](std::uint64_t x) { h = (h ^ x) * 1099511628211ull; };
+        const auto mix = [&](std::uint64_t x) { h = mixed(h, x); };
         const std::size_t rank = std::min(from.origin.size(), to.origin.size());
         for (std::size_t d = 0; d < rank; ++d) {
             if (!ir::same(from.origin[d], to.origin[d])) mix(from.origin[d]->hash), mix(to.origin[d]->hash);
