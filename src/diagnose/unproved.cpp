@@ -331,12 +331,17 @@ UnprovedReasons about_programs() {
         {"a program that says a part of its output is not followed", "the program's `computes` speaks of a part of an output",
          "say the whole output"},
         {"writes a part of", "the kernel's `computes` speaks of a part of the buffer", "let one kernel write all of it"},
-        {"an index tensor that an earlier launch has written", "indices come from an earlier launch",
-         "take index tensors as parameters of the program, with what is promised of them"},
+        {"an index tensor that several launches write", "an index tensor has no one state in the program",
+         "let one launch write it, before any other reads it"},
+        {"a launch that writes a view", "a launch writes through a view, or sees a part of a tensor, and sizes are not constant",
+         "write the tensor itself, and take views with all of its elements"},
+        {"is promised what the first one is not", "variants of one kernel have different promises, and the sizes decide which one runs",
+         "make the same promises in all variants (tw.signature)"},
         {"is given to", "one buffer is given to a kernel twice", "use two buffers"},
         {"is not what", "the buffer's strides are not those that the kernel takes", "give the kernel a buffer of its own layout"},
-        {"is not promised of", "the kernel needs a promise that the program's parameter does not make",
-         "make the same promise in the program's signature"},
+        {"is not promised of", "the kernel needs a promise that neither the program's parameter makes nor the launches before it show",
+         "make the same promise in the program's signature, or write the index tensor by counts, ranks and prefix sums (docs/verifier.md, "
+         "Index tensors)"},
     };
 }
 

@@ -534,7 +534,7 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     out.kernels = std::move(ordered);
     if (!variants_agree(out.kernels, context)) return std::nullopt;
     for (lang::StmtId id : reader.programs) {
-        auto program = resolve_program(module, scope, context, id, out.kernels, number_of);
+        auto program = resolve_program(module, scope, context, id, out.kernels, number_of, numbers);
         if (program) out.programs.push_back(std::move(*program));
     }
     if (sink.has_errors()) return std::nullopt;

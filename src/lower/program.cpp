@@ -15,16 +15,22 @@ using K = Value::Kind;
 
 namespace {
 
-// Solves a kernel's sizes from the dimensions of the tensors it is launched with: a dimension that is just a size gives it.
+// Solves a kernel's sizes from the dimensions of the tensors it is launched with: a dimension that is just a size gives it, or one that is
+// a size times a constant where the tensor's dimension is written with the same factor.
 bool match_sizes(const ir::Kernel& kernel, const std::vector<const ir::Tensor*>& arguments, std::vector<std::optional<ir::Expr>>& sizes) {
     sizes.assign(kernel.sizes.size(), std::nullopt);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (!arguments[i]) continue;
         const ir::Tensor& formal = kernel.tensors[static_cast<std::size_t>(kernel.parameters[i].second)];
         for (std::size_t dim = 0; dim < formal.dims.size(); ++dim) {
-            if (formal.dims[dim].kind() == ir::ExprKind::size && !sizes[static_cast<std::size_t>(formal.dims[dim]->id)]) {
-                sizes[static_cast<std::size_t>(formal.dims[dim]->id)] = arguments[i]->dims[dim];
+            ir::Expr size = formal.dims[dim], given = arguments[i]->dims[dim];
+            if (size.kind() == ir::ExprKind::mul && given.kind() == ir::ExprKind::mul && size->args[1].as_constant() &&
+                ir::same(size->args[1], given->args[1])) {
+                const ir::Expr by = size->args[0], number = given->args[0];
+                size = by, given = number;
             }
+            if (size.kind() == ir::ExprKind::size && !sizes[static_cast<std::size_t>(size->id)])
+                sizes[static_cast<std::size_t>(size->id)] = given;
         }
     }
     return std::all_of(sizes.begin(), sizes.end(), [](const auto& s) { return s.has_value(); });
@@ -101,7 +107,8 @@ bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Prog
 }  // namespace
 
 std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope& module, const Context& cx, lang::StmtId id,
-                                           const std::vector<ir::Kernel>& kernels, const std::map<std::string, int>& numbers) {
+                                           const std::vector<ir::Kernel>& kernels, const std::map<std::string, int>& numbers,
+                                           const std::map<std::string, std::int64_t>& constants) {
     const auto& def = *ast.get_if<lang::FunctionDef>(id);
     const KernelHead& head = module.heads.at(id.index);
     Draft draft;
@@ -110,7 +117,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
     p.name = head.name;
     p.loc = cx.loc(def.name_span);
     Value computes;
-    bool ok = true;
+    bool ok = resolver.program_constants(head, constants);
     for (const lang::Argument& a : head.arguments) {
         const Value v = a.keyword == "computes" || a.keyword == "name" ? resolver.evaluate(a.value) : Value::of_none();
         if (!v) {
@@ -130,10 +137,11 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
     std::map<std::string, int> scalar_of;
     for (const lang::Parameter& parameter : head.parameters) {
         const auto* c = ast.get_if<lang::Call>(parameter.annotation);
-        Value callee = c ? resolver.evaluate(c->callee) : Value{};
-        if (!callee.is(K::builtin) || (callee.text != "Tensor" && callee.text != "scalar")) {
+        Value callee = parameter.annotation ? resolver.evaluate(c ? c->callee : parameter.annotation) : Value{};
+        if (callee.is(K::builtin) && callee.text == "const") continue;
+        if (!c || !callee.is(K::builtin) || (callee.text != "Tensor" && callee.text != "scalar")) {
             cx.error(Code::bad_parameter, parameter.name_span,
-                     fmt::format("the parameter '{}' of a program is tw.Tensor(...) or tw.scalar(dtype)", parameter.name));
+                     fmt::format("the parameter '{}' of a program is tw.Tensor(...), tw.scalar(dtype) or tw.const", parameter.name));
             ok = false;
             continue;
         }
@@ -311,7 +319,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         const ModuleLevel& known = module.names_in(computes.pieces->empty() ? kNoFile : computes.pieces->front().file);
         names.integer = [&](const std::string& name) -> std::optional<ir::Expr> {
             auto it = known.find(name);
-            if (it == known.end()) return std::nullopt;
+            if (it == known.end()) return resolver.integer_named(name);
             if (it->second.value.is(K::integer)) return ir::Expr(it->second.value.integer);
             if (it->second.value.is(K::size)) {
                 for (std::size_t i = 0; i < p.sizes.size(); ++i)

@@ -1,4 +1,6 @@
 // tw.view in a program: a tensor with other extents and strides, for a launch.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lower/program.h"
@@ -31,7 +33,55 @@ std::optional<std::int64_t> elements_of(const ir::Tensor& t) {
     return count;
 }
 
+bool is_contiguous(const ir::Tensor& t) {
+    ir::Expr stride = 1;
+    for (std::size_t d = t.dims.size(); d-- > 0;) {
+        if (!ir::same(t.strides[d], stride)) return false;
+        stride = stride * t.dims[d];
+    }
+    return true;
+}
+
+// The factors of a product of extents: what they are written with, and the constants multiplied.
+struct Factors {
+    std::vector<ir::Expr> symbols;
+    std::int64_t number = 1;
+
+    void add(const ir::Expr& e) {
+        if (const auto c = e.as_constant()) number *= *c;
+        else if (e.kind() == ir::ExprKind::mul) std::for_each(e->args.begin(), e->args.end(), [&](const ir::Expr& a) { add(a); });
+        else symbols.push_back(e);
+    }
+    bool same_as(Factors other) const {
+        for (const ir::Expr& e : symbols) {
+            const auto it = std::find_if(other.symbols.begin(), other.symbols.end(), [&](const ir::Expr& o) { return ir::same(e, o); });
+            if (it == other.symbols.end()) return false;
+            other.symbols.erase(it);
+        }
+        return other.symbols.empty() && number == other.number;
+    }
+};
+
 }  // namespace
+
+// All elements of a tensor of contiguous rows in other extents with the same product, which may be sizes: V = tw.view(X, T * 2).
+static bool reshaped(const lang::Module& ast, Resolver& resolver, const lang::Call& call, const ir::Tensor& base, ir::Tensor& t) {
+    if (!is_contiguous(base)) return false;
+    Factors own, given;
+    for (const ir::Expr& e : base.dims) own.add(e);
+    for (std::size_t i = 1; i < call.arguments.size(); ++i) {
+        const lang::Argument& a = call.arguments[i];
+        const Value v = resolver.evaluate(a.value);
+        if (!v || !a.keyword.empty() || i > 8) return false;
+        const auto e = resolver.as_expr(v, ast[a.value].span, "a dimension");
+        if (!e) return false;
+        given.add(*e);
+        t.dims.push_back(*e);
+    }
+    t.strides.assign(t.dims.size(), ir::Expr(1));
+    for (std::size_t d = t.dims.size(); d-- > 1;) t.strides[d - 1] = t.strides[d] * t.dims[d];
+    return !t.dims.empty() && own.same_as(given);
+}
 
 bool resolve_view(const lang::Module& ast, Resolver& resolver, const Context& cx, const lang::Call& call, Span span,
                   const std::string& name, const std::map<std::string, int>& tensors, ir::Program& p) {
@@ -46,12 +96,21 @@ bool resolve_view(const lang::Module& ast, Resolver& resolver, const Context& cx
         return fail("a view is of a parameter or a buffer of the program, by name");
     const ir::Tensor& base = p.tensors[static_cast<std::size_t>(found->second)];
     const auto elements = elements_of(base);
-    if (!elements) return fail(fmt::format("'{}' has no constant dimensions with contiguous rows: no view of it is taken", base.name));
     ir::Tensor t;
     t.name = name;
     t.dtype = base.dtype;
     t.content_range = base.content_range;
     ir::ProgramView view{static_cast<int>(p.tensors.size()), found->second, 0};
+    if (!elements) {
+        if (!reshaped(ast, resolver, call, base, t))
+            return fail(
+                fmt::format("'{}' has sizes for dimensions: a view of it has all its elements, as dimensions with the same product, and "
+                            "its rows are contiguous",
+                            base.name));
+        p.tensors.push_back(std::move(t));
+        p.views.push_back(view);
+        return true;
+    }
     std::vector<std::int64_t> dims, strides;
     for (std::size_t i = 1; i < call.arguments.size(); ++i) {
         const lang::Argument& a = call.arguments[i];

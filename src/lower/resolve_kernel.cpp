@@ -514,6 +514,20 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     return !cx.sink.has_errors() && stable_is_read_only(head) && block_shape(options) && !stopped_;
 }
 
+bool Resolver::program_constants(const KernelHead& head, const std::map<std::string, std::int64_t>& overrides) {
+    Frame frame;
+    frame.function = true;
+    frames_.push_back(std::move(frame));
+    bool ok = true;
+    for (const lang::Parameter& p : head.parameters) {
+        const auto* c = p.annotation ? ast.get_if<lang::Call>(p.annotation) : nullptr;
+        if (!p.annotation) continue;
+        const Value callee = evaluate(c ? c->callee : p.annotation);
+        if (callee.is(K::builtin) && callee.text == "const") ok &= const_parameter(p, overrides, {});
+    }
+    return ok;
+}
+
 std::optional<ir::Expr> Resolver::integer_named(const std::string& name) {
     const Binding* b = find(name);
     if (!b) return std::nullopt;

@@ -78,6 +78,8 @@ public:
     // `each`: the values of the tw.each parameters in the variant to be made.
     bool kernel(lang::StmtId def, const std::map<std::string, std::int64_t>& overrides, const std::map<std::string, Value>& each);
     bool tensor_parameter(const std::string& name, lang::ExprId annotation, ir::Tensor& out);
+    // The const parameters of a program: names for its dimensions and its `computes`. They are those of its kernels, by name.
+    bool program_constants(const KernelHead& head, const std::map<std::string, std::int64_t>& overrides);
     bool scalar_parameter(const std::string& name, lang::ExprId annotation, ir::ScalarParam& out);
     // The promises of tensor parameters that speak of others (offsets_of, inverse_of, tile_ends), once all are known.
     bool relate_contents(std::vector<ir::Tensor>& tensors);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -264,21 +265,58 @@ Term TermBuilder::expand(const lang::ComputesEquation& l, const Env& env, Span s
     return t;
 }
 
+// A whole number, or the place of an extreme value that is not there.
+bool TermBuilder::is_whole(const Term& t) const {
+    const auto all = [&](std::size_t first) {
+        return std::all_of(t->args.begin() + static_cast<std::ptrdiff_t>(first), t->args.end(), [&](const Term& a) { return is_whole(a); });
+    };
+    const auto type = ir::type_of(t, [&](int tensor) { return (*names_.tensors)[static_cast<std::size_t>(tensor)].dtype; });
+    if (!target::info(type).is_float) return true;
+    if (t->kind == ir::TermKind::constant) return std::isinf(t->number);
+    if (t->kind == ir::TermKind::reduce) return all(0);
+    static const std::set<std::string> ring = {"add", "sub", "mul", "neg", "min", "max", "abs"};
+    return t->kind == ir::TermKind::apply && (t->name == "select" ? all(1) : ring.count(t->name) > 0 && all(0));
+}
+
+// An index that is a let: a value that is computed. The element is the sum over all places of those that are this one.
+std::optional<Expr> TermBuilder::index_by_let(TermId id, const Env& env, std::vector<Named>& named) {
+    const auto* e = spec_.get_if<lang::Element>(id);
+    if (!e || tensor(e->tensor) >= 0 || !let(e->tensor)) return index(id, env);
+    const Term place = value(id, env);
+    if (!place) return std::nullopt;
+    if (place->kind == ir::TermKind::index) return place->indices[0];
+    if (!is_whole(place)) {
+        sink_.error(Code::computes_not_integer, spec_[id].span, fmt::format("{} is no whole number, and no index", e->tensor));
+        return std::nullopt;
+    }
+    named.push_back({new_var_(e->tensor), place});
+    return ir::var_expr(named.back().var);
+}
+
 Term TermBuilder::element(const lang::Element& e, Span span, const Env& env) {
     std::vector<Expr> indices;
+    std::vector<Named> named;
+    const int t = tensor(e.tensor);
     for (TermId x : e.indices) {
-        auto i = index(x, env);
+        auto i = t >= 0 ? index_by_let(x, env, named) : index(x, env);
         if (!i) return nullptr;
         indices.push_back(*i);
     }
-    if (const int t = tensor(e.tensor); t >= 0) {
+    if (t >= 0) {
         const auto& dims = (*names_.tensors)[static_cast<std::size_t>(t)].dims;
         if (dims.size() != indices.size()) {
             sink_.error(Code::computes_index_count, span,
                         fmt::format("{} has {} dimensions, here are {} indices", e.tensor, dims.size(), indices.size()));
             return nullptr;
         }
-        return ir::element_term(t, std::move(indices));
+        Term found = ir::element_term(t, indices);
+        for (const Named& n : named) {
+            const auto dim = std::find_if(indices.begin(), indices.end(), [&](const Expr& i) { return ir::same(i, ir::var_expr(n.var)); });
+            const Term here = call("eq", {n.place, ir::index_term(ir::var_expr(n.var))});
+            found = ir::reduce_term("sum", n.var, Expr(0), dims[static_cast<std::size_t>(dim - indices.begin())],
+                                    call("select", {here, found, num(0)}));
+        }
+        return found;
     }
     if (const auto* l = let(e.tensor)) {
         if (l->indices.size() != indices.size()) {

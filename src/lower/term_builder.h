@@ -40,6 +40,12 @@ private:
 
     ir::Term expand(const lang::ComputesEquation& l, const Env& env, Span span);
 
+    struct Named {  // a variable that stands for the value of a let
+        int var;
+        ir::Term place;
+    };
+    bool is_whole(const ir::Term& t) const;
+    std::optional<ir::Expr> index_by_let(lang::TermId id, const Env& env, std::vector<Named>& named);
     ir::Term element(const lang::Element& e, Span span, const Env& env);
 
     ir::Term comparison(const char* name, ir::Term a, ir::Term b) const;

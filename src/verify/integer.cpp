@@ -369,6 +369,9 @@ Poly Integers::minimum(const Poly& a, const Poly& b) { return extreme(AtomInfo::
 Poly Integers::maximum(const Poly& a, const Poly& b) { return extreme(AtomInfo::Kind::maximum, a, b); }
 
 Poly Integers::element(int tensor, std::vector<Poly> indices) {
+    if (meaning) {
+        if (auto p = meaning(tensor, indices)) return *p;
+    }
     AtomInfo info;
     info.kind = AtomInfo::Kind::element;
     info.tensor = tensor;

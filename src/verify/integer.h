@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -119,6 +120,8 @@ public:
     Poly minimum(const Poly& a, const Poly& b);
     Poly maximum(const Poly& a, const Poly& b);
     Poly element(int tensor, std::vector<Poly> indices);
+    // What an element of an index tensor is, where it is not merely itself (program.cpp: views, and what a launch has scattered).
+    std::function<std::optional<Poly>(int tensor, const std::vector<Poly>& index)> meaning;
     std::vector<Poly> alternatives(const Poly& p, AtomInfo::Kind kind) const;
     Poly choice(const Condition& c, const Poly& then, const Poly& otherwise);
 

@@ -118,8 +118,8 @@ private:
 };
 
 // Z3's answer to "facts imply goal"; false where Z3 is not built in. Statistics in milliseconds. `model` becomes a
-// counterexample, where Z3 has one.
+// counterexample, where Z3 has one. `effort`: Z3's rlimit, 0 for that of a small query.
 bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds,
-                std::map<Atom, std::int64_t>& model);
+                std::map<Atom, std::int64_t>& model, unsigned effort = 0);
 
 }  // namespace tw::verify

@@ -122,7 +122,7 @@ private:
 }  // namespace
 
 bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds,
-                std::map<Atom, std::int64_t>& model) {
+                std::map<Atom, std::int64_t>& model, unsigned effort) {
     const auto start = std::chrono::steady_clock::now();
     bool proved = false;
     try {
@@ -134,7 +134,7 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
         for (const bool linear : {true, false}) {
             z3::solver solver(z, z3::solver::simple());  // no preprocessing tactics: queries are tiny
             z3::params limits(z);
-            limits.set("rlimit", 400000u);
+            limits.set("rlimit", effort ? effort : 400000u);
             solver.set(limits);
             Translation t(z, ints, linear);
             z3::expr claim = t.condition(goal);
@@ -157,7 +157,9 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
 
 #else
 
-bool z3_implies(const Integers&, const std::vector<Condition>&, const Condition&, double&, std::map<Atom, std::int64_t>&) { return false; }
+bool z3_implies(const Integers&, const std::vector<Condition>&, const Condition&, double&, std::map<Atom, std::int64_t>&, unsigned) {
+    return false;
+}
 
 #endif
 
