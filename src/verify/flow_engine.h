@@ -76,6 +76,9 @@ struct Digit {
     // A loop first, first + stride, ... < extent whose start is another digit 0 <= first < stride: together they count 0 .. extent.
     Atom first = -1;
     std::int64_t stride = 1;
+    // A loop from, from + 1, ... < from + extent that does not start at 0: its own variable, where `atom` counts its iterations.
+    Atom variable = -1;
+    Poly from = Poly(0);
 };
 
 struct SharedWrite {
@@ -295,6 +298,8 @@ private:
     std::optional<Grouped> grouped(int tensor, const std::vector<Poly>& index);
 
     void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
+    // Additions may count a loop's iterations from 0 where none of those before its start adds anything.
+    Condition count_from_zero(Store& store);
     struct StoredPart {
         const ir::Equation* equation = nullptr;
         bool any = false;     // the output has an equation at all

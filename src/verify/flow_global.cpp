@@ -285,6 +285,22 @@ void Flow::tell_as_left(Store& store) {
     if (store.when == Store::When::after_loop) store.digits.push_back(behind_->digit);
 }
 
+// Blocks whose loops start at different places, as below a diagonal: every block's loop is told as one from 0, and what its iterations
+// before the start add is 0. The condition says which those are. That an iteration is one of the loop's own is not known of the elements it
+// would add to, so what is known of the variable is forgotten.
+Condition Flow::count_from_zero(Store& store) {
+    Condition counted;
+    for (Digit& d : store.digits) {
+        const Atom v = d.variable;
+        if (v < 0 || !prover_.holds(at_least(d.from, Poly(0)))) continue;
+        if (std::none_of(store.index.begin(), store.index.end(), [&](const Poly& x) { return ints_.mentions(x, v); })) continue;
+        counted = both(counted, at_least(Poly::of(v), d.from));
+        std::erase_if(store.facts, [&](const Condition& c) { return ints_.mentions(c, v); });
+        d = {v, d.from + d.extent, false};
+    }
+    return counted;
+}
+
 void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
     if (!recording_) return;
     StoredPart part = stored_part(tensor, p);
@@ -321,7 +337,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; }))
         made.digits.push_back({block_[0], Poly::of(grid_[0]), false});
     if (atomic) {
-        Condition adds = p.inside;
+        Condition adds = both(p.inside, count_from_zero(made));
         for (const PathStep& c : path_) adds = both(adds, c.condition);
         made.added = values_.where(adds, value, values_.number(0));
     }

@@ -122,12 +122,13 @@ void Flow::LoopSummary::run() {
     flow_.digits_.resize(outer_digits);
 }
 
-// A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use.
+// A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use (but see count_from_zero).
 void Flow::LoopSummary::add_digit(bool unit, bool tile_loop) {
     const auto stride = step_.constant();
     const bool from_digit = stride && *stride > 1 && lo_.terms.size() == 1 && lo_.terms.begin()->second == 1 &&
                             lo_.terms.begin()->first.size() == 1 && prover_.holds(both(at_least(lo_, Poly(0)), less(lo_, step_)));
-    if (unit) flow_.digits_.push_back({lo_.constant() == 0 ? variable_ : ints_.fresh("iteration"), hi_ - lo_, false});
+    if (unit && lo_.constant() == 0) flow_.digits_.push_back({variable_, hi_, false});
+    else if (unit) flow_.digits_.push_back({ints_.fresh("iteration"), hi_ - lo_, false, -1, 1, variable_, lo_});
     else if (from_digit) flow_.digits_.push_back({variable_, hi_, false, lo_.terms.begin()->first[0], *stride});
     else flow_.digits_.push_back({tile_loop ? variable_ : ints_.fresh("iteration"), hi_, tile_loop});
 }

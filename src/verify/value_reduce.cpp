@@ -215,17 +215,16 @@ std::optional<Value> Values::fold_of_tiles(const Fold& f) {
     };
     auto ways = [&](const Poly& end, AtomInfo::Kind kind) {
         std::vector<End> list = {{end, std::nullopt}};
-        if (end.terms.size() != 1 || end.terms.begin()->first.size() != 1 || end.terms.begin()->second != 1) return list;
-        const AtomInfo info = ints_.info(end.terms.begin()->first[0]);
-        for (std::size_t i = 0; info.kind == kind && i < info.args.size(); ++i) {
+        const std::vector<Poly> bounds = ints_.alternatives(end, kind);
+        for (std::size_t i = 0; bounds.size() > 1 && i < bounds.size(); ++i) {
             std::optional<Poly> cut;
-            for (std::size_t j = 0; j < info.args.size(); ++j) {
+            for (std::size_t j = 0; j < bounds.size(); ++j) {
                 if (j != i)
-                    cut = !cut                              ? info.args[j]
-                          : kind == AtomInfo::Kind::minimum ? ints_.minimum(*cut, info.args[j])
-                                                            : ints_.maximum(*cut, info.args[j]);
+                    cut = !cut                              ? bounds[j]
+                          : kind == AtomInfo::Kind::minimum ? ints_.minimum(*cut, bounds[j])
+                                                            : ints_.maximum(*cut, bounds[j]);
             }
-            list.emplace_back(info.args[i], cut);
+            list.emplace_back(bounds[i], cut);
         }
         return list;
     };
