@@ -3,11 +3,12 @@
 
     python3 bench/cute.py emit PROGRAM [--out build-cute] [--only NAMES]         # no GPU needed: both texts of every case
     python3 bench/cute.py compile [--out build-cute] [--jobs 16]                 # no GPU needed: the CuTe texts with nvcc, side by side
-    python3 bench/cute.py run [--out build-cute] --json bench/results/h200/cute.json [--seconds 90]
+    python3 bench/cute.py run [--out build-cute] --json bench/results/h200/cute.json [--jobs 16] [--seconds 90] [--keep]
 
 The cases are every kernel of FILES: products, activations, softmax, norms, reductions, attention and its gradients. `emit` takes the variant that a launch of the case's shape would take, in both forms. `run` checks the
 CuTe text against the CUDA text (outputs poisoned first), and both against fp64 where `reference` knows the function, ragged shapes too; then times them as graphs over rotating inputs. ratio = CUDA's time / CuTe's time: over 1
-means that the CuTe text is faster. Exit status 1 when an answer is wrong. `--seconds`: no case is begun later; what was left out is named.
+means that the CuTe text is faster. Exit status 1 when an answer is wrong. What is not compiled yet is compiled by `--jobs` processes beside the run. The cases of the JSON that is there are run first to last by their
+ratios, those that it does not have before them. `--seconds`: no case is begun later; what was left out is named, or keeps the row that the JSON has of it (`--keep`, for a table that takes several runs).
 """
 import argparse
 import concurrent.futures
@@ -55,7 +56,8 @@ FILES = ["activations", "softmax", "softmax_sm90", "layernorm", "layernorm_sm90"
          "gemm_small_sm90", "gemm_thin_sm90", "gemm_skinny_sm90", "gemm_split_sm90", "gemm_misaligned_sm90", "gemm_f32_sm90", "gemm_fp8_sm90", "gemm_int8_tf32_sm90", "gemm_w4_sm90", "attention_sm90", "attention_variants_sm90",
          "attention_backward_sm90"]
 OWN_SIZES = {"gemm_small": {"M": 1024, "N": 1024, "K": 1024}, "gemm_thin": {"M": 128, "N": 8192, "K": 8192}, "gemm_skinny": {"M": 16, "N": 8192, "K": 8192}, "split_products": {"M": 512, "N": 512, "K": 16384},
-             "add_splits": {"M": 512, "N": 512}, "pad_rows": {"M": 4096, "N": 4096, "K": 4095}, "gemm_padded": {"M": 4096, "N": 4096, "K": 4095}}
+             "add_splits": {"M": 512, "N": 512}, "pad_rows": {"M": 4096, "N": 4096, "K": 4095}, "gemm_padded": {"M": 4096, "N": 4096, "K": 4095},
+             "gemm_w4": {"M": 16, "N": 8192, "KB": 64}}
 USUAL_SIZES = [{"M": 4096, "N": 4096, "K": 4096, "KB": 32, "NB": 32, "H": 4096, "A": 16, "R": 1024, "B": 2048},
                {"B": 2, "HK": 16, "H": 16, "S": 2048, "T": 2048, "D": 128}, {"N": 1 << 26}, {"M": 8192, "N": 1024}]
 NEEDS_DATA = {"attention_packed": "its index tensors describe documents"}  # random numbers are no input
@@ -188,31 +190,37 @@ def emit(o):
     print(f"{sum('error' not in e for e in index.values())} of {len(index)} cases have CuTe text")
 
 
+def compiled(out, stem, began):
+    """The text as a shared library, by nvcc. The host's part is one launcher: nothing there is worth optimising."""
+    start, library = time.monotonic(), out / f"{stem}.so"
+    if library.exists():
+        return 0
+    ran = subprocess.run(["nvcc", "-std=c++17", "-O3", "-Xcompiler", "-O0", "-arch=sm_90a", "--expt-relaxed-constexpr", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC", "-Xptxas", "-v", "-I", headers(),
+                          "-L", "/usr/local/cuda/lib64/stubs", "-o", str(out / f"{stem}.part.so"), str(out / f"{stem}.cu"), "-lcuda"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if ran.returncode:
+        (out / f"{stem}.log").write_text(ran.stdout)
+    else:
+        (out / f"{stem}.part.so").rename(library)
+    used = [line for line in ran.stdout.splitlines() if "Used" in line or "spill" in line or "serialized" in line]
+    print(f"{time.monotonic() - began:5.0f} s  {stem}: {'does not compile' if ran.returncode else 'compiled'} in {time.monotonic() - start:.0f} s; {' '.join(' '.join(used).split())[:200] if not ran.returncode else ran.stdout[-600:]}", flush=True)
+    return ran.returncode
+
+
 def compile_all(o):
-    out = pathlib.Path(o.out)
-    stems = sorted({e["stem"] for e in json.loads((out / "index.json").read_text()).values() if "stem" in e and not (out / f"{e['stem']}.so").exists()}, key=lambda stem: -(out / f"{stem}.cu").stat().st_size)  # the longest first
-    include, began = headers(), time.monotonic()
-
-    def one(stem):
-        start = time.monotonic()
-        # The host's part is one launcher: nothing there is worth optimising.
-        ran = subprocess.run(["nvcc", "-std=c++17", "-O3", "-Xcompiler", "-O0", "-arch=sm_90a", "--expt-relaxed-constexpr", "-shared", "-Xcompiler", "-fPIC", "-Xptxas", "-v", "-I", include,
-                              "-L", "/usr/local/cuda/lib64/stubs", "-o", str(out / f"{stem}.so"), str(out / f"{stem}.cu"), "-lcuda"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if ran.returncode:
-            (out / f"{stem}.log").write_text(ran.stdout)
-        used = [line for line in ran.stdout.splitlines() if "Used" in line or "spill" in line]
-        print(f"{time.monotonic() - began:5.0f} s  {stem}: {'does not compile' if ran.returncode else 'compiled'} in {time.monotonic() - start:.0f} s; {' '.join(' '.join(used).split())[:200] if not ran.returncode else ran.stdout[-600:]}", flush=True)
-        return ran.returncode
-
+    out, began = pathlib.Path(o.out), time.monotonic()
+    stems = sorted({e["stem"] for e in json.loads((out / "index.json").read_text()).values() if "stem" in e}, key=lambda stem: -(out / f"{stem}.cu").stat().st_size)  # the longest first
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        return 1 if any(list(pool.map(one, stems))) else 0
+        return 1 if any(list(pool.map(lambda stem: compiled(out, stem, began), stems))) else 0
 
 
 def zeroing(call, zeroed):
-    """The call with what the CuTe launcher does before its kernel: outputs that are added to start at zero."""
+    """The call with what the CuTe launcher does before its kernel, by the same means: outputs that are added to start at zero."""
+    driver = ctypes.CDLL("libcuda.so.1") if zeroed else None
+
     def both():
+        import torch
         for tensor in zeroed:
-            tensor.zero_()
+            driver.cuMemsetD8Async(ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ubyte(0), ctypes.c_size_t(tensor.numel() * tensor.element_size()), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
         call()
     return both if zeroed else call
 
@@ -223,17 +231,33 @@ def run(o):
     import plan
     out, cases, failed = pathlib.Path(o.out), [], False
     index = json.loads((out / "index.json").read_text())
+    before = {c["case"]: c for c in json.loads(pathlib.Path(o.json).read_text())["cases"]} if o.json and os.path.exists(o.json) else {}
+    index = dict(sorted(index.items(), key=lambda item: before.get(item[0], {}).get("ratio", 0.0)))
     torch.manual_seed(5)
     began = time.monotonic()
-    plan.load([str(out / f"{e['stem']}.json") for e in index.values() if "stem" in e])  # all at once: below they come from the cache
-    print(f"CUDA texts compiled in {time.monotonic() - began:.0f} s", flush=True)
-    for name, entry in index.items():
-        if "error" in entry:
-            cases.append({"case": name, "file": entry["file"], "kernel": entry["kernel"], "status": "no text", "message": entry["error"]})
+    pool = concurrent.futures.ThreadPoolExecutor(o.jobs)
+    ready = {stem: pool.submit(compiled, out, stem, began) for stem in dict.fromkeys(e["stem"] for e in index.values() if "stem" in e)}
+
+    def left_out(name, entry, status):
+        cases.append(before[name] if o.keep and "ratio" in before.get(name, {}) else {"case": name, "file": entry["file"], "kernel": entry["kernel"], "status": status})
+
+    for name, entry in [(n, e) for n, e in index.items() if "error" in e]:
+        cases.append({"case": name, "file": entry["file"], "kernel": entry["kernel"], "status": "no text", "message": entry["error"]})
+    waiting = {n: e for n, e in index.items() if "stem" in e}
+    while waiting:
+        name = next((n for n, e in waiting.items() if ready[e["stem"]].done()), None)  # the first that is there
+        if o.seconds and time.monotonic() - began > o.seconds:
+            for n, e in waiting.items():
+                ready[e["stem"]].cancel()
+                left_out(n, e, "not reached")
+            break
+        if name is None:
+            time.sleep(0.05)
             continue
-        if not (out / f"{entry['stem']}.so").exists() or (o.seconds and time.monotonic() - began > o.seconds):
-            cases.append({"case": name, "file": entry["file"], "kernel": entry["kernel"], "status": "not built" if not (out / f"{entry['stem']}.so").exists() else "not reached"})
-            failed |= cases[-1]["status"] == "not built"
+        entry = waiting.pop(name)
+        if ready[entry["stem"]].result():
+            left_out(name, entry, "not built")
+            failed = True
             continue
         planned = next(iter(plan.load(str(out / f"{entry['stem']}.json")).values()))
         described = planned.list[0].plan
@@ -252,6 +276,8 @@ def run(o):
                 else:  # a row's log-sum is above its elements
                     values = torch.randn(shape, device="cuda", dtype=torch.float32) + (12.0 if t["name"] == "LSE" and not t["output"] else 0.0)
                 tensors[t["name"]] = torch.empty_strided(shape, strides, device="cuda", dtype=dtype).copy_(values)
+                if t["dtype"] == "tf32":  # 10 bits of mantissa
+                    tensors[t["name"]].view(torch.int32).bitwise_and_(-8192)
             return tensors
 
         def cute(tensors, sizes):
@@ -303,7 +329,9 @@ def run(o):
         torch.cuda.empty_cache()
         print(f"{name[:48]:48} {row['status']:7} cuda {row.get('peer_us', 0):9.1f} us  cute {row.get('ours_us', 0):9.1f} us  ratio {row.get('ratio', 0):.3f}", flush=True)
         if o.json:
-            pathlib.Path(o.json).write_text(json.dumps({"suite": "cute", "command": "python3 bench/cute.py run --json bench/results/h200/cute.json", "versions": {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, "cases": cases}, indent=1) + "\n")
+            rest = [before[n] for n in index if o.keep and "ratio" in before.get(n, {}) and n not in {c["case"] for c in cases}]
+            pathlib.Path(o.json).write_text(json.dumps({"suite": "cute", "command": "python3 bench/cute.py run --json bench/results/h200/cute.json --keep", "versions": {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, "cases": cases + rest}, indent=1) + "\n")
+    pool.shutdown(wait=False, cancel_futures=True)
     ratios = [c["ratio"] for c in cases if c.get("ratio")]
     states = {s: sum(c["status"] == s for c in cases) for s in dict.fromkeys(c["status"] for c in cases)}
     print(f"{states}; within 3 %: {sum(r >= 1 / 1.03 for r in ratios)} of {len(ratios)}; under: {[(c['case'], round(c['ratio'], 3)) for c in cases if c.get('ratio') and c['ratio'] < 1 / 1.03]}")
@@ -322,6 +350,8 @@ def main():
     r.add_argument("--json")
     r.add_argument("--rounds", type=int, default=16)
     r.add_argument("--seconds", type=float, default=0)
+    r.add_argument("--jobs", type=int, default=16)
+    r.add_argument("--keep", action="store_true")
     for p in (e, c, r):
         p.add_argument("--out", default=str(ROOT / "build-cute"))
     o = parser.parse_args()

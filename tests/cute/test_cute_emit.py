@@ -37,16 +37,16 @@ def test_shipped_kernels_have_text(file):
 
 def test_the_words_of_cute_are_used():
     gemm = kernels_of("kernels/gemm_sm80.py")[0]["source"]
-    for word in ("TiledMMA<MMA_Atom<SM80_16x8x16_F32BF16BF16F32_TN>", "make_tiled_copy_A", "SM75_U32x4_LDSM_N", "local_tile", "cp_async_fence", "Swizzle<2, 4, 3>"):
+    for word in ("TiledMMA<MMA_Atom<SM80_16x8x16_F32BF16BF16F32_TN>", "make_tiled_copy_A", "SM75_U32x4_LDSM_N", "local_tile", "cp_async_fence", "composition(Swizzle<2, 3, 3>{}", "copy_if(Copy{}, inside, src, dst)"):
         assert word in gemm, word
     hopper = kernels_of("kernels/gemm_sm90.py")[0]["source"]
     attention = kernels_of("kernels/attention_sm90.py", "--kernel", "attention")[0]["source"]
-    for word in ("_RS<GMMA::Major::K", "prepend<4>(tile.layout()", "warpgroup_fence_operand(a)", "tw::put_pair"):
+    for word in ("_RS<GMMA::Major::K", "make_layout(Layout<_1, _0>{}, Layout<_1, _0>{}, layout<0>(tile), layout<1>(tile))", "warpgroup_fence_operand(s_)", "tw::put_pair", "__all_sync("):
         assert word in attention, word
     cluster = kernels_of("kernels/gemm_cluster_sm90.py")[0]["source"]
     for word in ("SM90_TMA_LOAD_MULTICAST", "cudaLaunchAttributeClusterDimension", "ClusterBarrier::arrive(", "cluster_wait()"):
         assert word in cluster, word
-    for word in ("SM90_TMA_LOAD", "SM90_64x256x16_F32BF16BF16_SS", "warpgroup_wait<1>", "ClusterTransactionBarrier::wait", "SM90_U32x4_STSM_N", "warpgroup_reg_alloc<232>"):
+    for word in ("SM90_TMA_LOAD", "SM90_64x256x16_F32BF16BF16_SS", "warpgroup_wait<1>", "wait_barrier(ring_full_[", "SM90_U32x4_STSM_N", "warpgroup_reg_alloc<232>"):
         assert word in hopper, word
 
 

@@ -49,13 +49,21 @@ bool Printer::synchronisation(const ir::Stmt& s) {
             use("arrive_many");
             return say(fmt::format("tw::arrive_many(&{}, {});", barrier(o->barrier), o->count));
         }
+        if (o->barrier.cluster_rank && o->release != ir::Scope::none) {
+            use("arrive_barrier_cluster");
+            return say(fmt::format("tw::arrive_barrier_cluster({}, {});", barrier(o->barrier), expr(*o->barrier.cluster_rank)));
+        }
         if (o->barrier.cluster_rank)
             return say(
                 fmt::format("cutlass::arch::ClusterBarrier::arrive(&{}, {}, true);", barrier(o->barrier), expr(*o->barrier.cluster_rank)));
         return say(fmt::format("{}::arrive(&{});", transaction, barrier(o->barrier)));
     }
-    if (auto* o = std::get_if<ir::BarrierWait>(&s.op))
-        return say(fmt::format("{}::wait(&{}, {});", transaction, barrier(o->barrier), expr(o->parity)));
+    if (auto* o = std::get_if<ir::BarrierWait>(&s.op)) {
+        // ClusterBarrier::wait has a time limit for each try, and the machine code of it sleeps in between.
+        const bool cluster = o->acquire == ir::Scope::cluster;
+        if (cluster) use("wait_barrier_cluster");
+        return say(fmt::format("{}({}, {});", cluster ? "tw::wait_barrier_cluster" : "wait_barrier", barrier(o->barrier), expr(o->parity)));
+    }
     if (auto* o = std::get_if<ir::NamedSync>(&s.op)) {
         use("named_sync");
         return say(fmt::format("tw::named_sync({}, {});", expr(o->id), o->threads));
@@ -65,10 +73,9 @@ bool Printer::synchronisation(const ir::Stmt& s) {
         return say(fmt::format("cutlass::arch::warpgroup_reg_{}<{}>();", o->increase ? "alloc" : "dealloc", o->count));
     if (std::holds_alternative<ir::WgmmaFence>(s.op)) return say("warpgroup_arrive();");
     if (std::holds_alternative<ir::WgmmaCommit>(s.op)) return say("warpgroup_commit_batch();");
-    if (auto* o = std::get_if<ir::WgmmaWait>(&s.op)) {
-        say(fmt::format("warpgroup_wait<{}>();", o->pending));
-        // Reads of an accumulator may not be moved to before the wait.
-        for (int f : accumulators_) line(fmt::format("warpgroup_fence_operand({});", name(f)));
+    if (auto* o = std::get_if<ir::WgmmaWait>(&s.op)) return say(fmt::format("warpgroup_wait<{}>();", o->pending));
+    if (auto* o = std::get_if<ir::Pin>(&s.op)) {
+        for (int f : o->fragments) line(fmt::format("warpgroup_fence_operand({});", name(f)));
         return true;
     }
     return false;
@@ -130,15 +137,21 @@ std::string Printer::box_text(int map, const std::vector<ir::Expr>& coordinates)
     return tile_text(fmt::format("tma{}.get_tma_tensor(make_shape({}))", map, join(dims, ", ")), origin, all, extents);
 }
 
-// The tile in shared memory with as many modes as the map's box: a box of one row of a batch has more than the tile.
+// The tile in shared memory with as many modes as the map's box: where the tile has none for a dimension of the box, that is one row long.
 std::optional<std::string> Printer::boxed_tile(const ir::SharedView& view, int map) {
     const auto tile = shared_tile(view);
     const std::vector<int>& box = k_.tensor_maps[static_cast<std::size_t>(map)].box;  // innermost first
     if (!tile || view.dims.size() >= box.size()) return tile;
-    for (std::size_t i = view.dims.size(); i < box.size(); ++i)
-        if (box[i] != 1) return fail("a TMA box with more dimensions than its tile in shared memory"), std::nullopt;
-    line(fmt::format("auto tile = {};", *tile));
-    return fmt::format("make_tensor(tile.data(), prepend<{}>(tile.layout(), Layout<_1, _0>{{}}))", box.size());
+    std::vector<std::string> modes;
+    std::size_t left = view.extents.size();
+    for (int extent : box) {
+        const bool has = left > 0 && view.extents[left - 1] == extent;
+        if (!has && extent != 1) return fail("a TMA box that its tile in shared memory is no part of"), std::nullopt;
+        modes.insert(modes.begin(), has ? fmt::format("layout<{}>(tile)", --left) : "Layout<_1, _0>{}");
+    }
+    if (left > 0) return fail("a TMA box that its tile in shared memory is no part of"), std::nullopt;
+    line(fmt::format("Tensor tile = {};", *tile));
+    return fmt::format("make_tensor(tile.data(), make_layout({}))", join(modes, ", "));
 }
 
 void Printer::tma_load(const ir::TmaLoad& op) {

@@ -17,106 +17,227 @@ const std::vector<Helper>& helpers() {
 CUTE_HOST_DEVICE constexpr int floor_div(int a, int b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 CUTE_HOST_DEVICE constexpr int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
 )"},
-        {"anchored", {}, R"(// The view with its address computed here: the compiler would compute it again under each test of a bound.
-template <class Whole, class View>
-CUTE_DEVICE auto anchored(Whole const& whole, View const& view) {
-  int64_t offset = raw_pointer_cast(view.data()) - raw_pointer_cast(whole.data());
-  asm("" : "+l"(offset));
-  return make_tensor(whole.data() + offset, view.layout());
+        {"opaque", {}, R"(// The same number, which the compiler cannot know to be.
+CUTE_DEVICE int opaque(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
 }
 )"},
-        {"load_inside", {}, R"(// A thread's values of a tile that a bound cuts, in vectors of V. Cuts: the bound may lie inside a vector.
-template <int V, bool Cuts, class Src, class At, class Bound, class Fill, class Dst>
-CUTE_DEVICE void load_inside(Src const& src, At const& at, Bound const& bound, Fill fill, Dst&& dst) {
-  using T = typename remove_cvref_t<Dst>::value_type;
-  using Word = uint_bit_t<V * sizeof(T) * 8>;
-  CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
-    if (elem_less(at(i + V - 1), bound)) {
-      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
-    } else {
-      CUTE_UNROLL
-      for (int j = i; j < i + V; ++j) dst(j) = Cuts && elem_less(at(j), bound) ? T(src(j)) : T(fill);
-    }
-  }
-}
-)"},
-        {"store_inside", {}, R"(// Stores a thread's values of a tile that a bound cuts; what is beyond the bound is not written.
-template <int V, bool Cuts, class Src, class At, class Bound, class Dst>
-CUTE_DEVICE void store_inside(Src const& src, At const& at, Bound const& bound, Dst&& dst) {
-  using T = typename remove_cvref_t<Dst>::value_type;
-  using Word = uint_bit_t<V * sizeof(T) * 8>;
-  CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
-    if (elem_less(at(i + V - 1), bound)) {
-      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
-    } else if (Cuts) {
-      CUTE_UNROLL
-      for (int j = i; j < i + V; ++j) {
-        if (elem_less(at(j), bound)) dst(j) = src(j);
-      }
-    }
-  }
-}
-)"},
-        {"load_between", {}, R"(// The same where the tile may begin before the tensor: coordinates below `first` are outside too.
-template <int V, class Src, class At, class First, class Bound, class Fill, class Dst>
-CUTE_DEVICE void load_between(Src const& src, At const& at, First const& first, Bound const& bound, Fill fill, Dst&& dst) {
-  using T = typename remove_cvref_t<Dst>::value_type;
-  using Word = uint_bit_t<V * sizeof(T) * 8>;
-  CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
-    if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), bound)) {
-      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
-    } else {
-      CUTE_UNROLL
-      for (int j = i; j < i + V; ++j) dst(j) = elem_leq(first, at(j)) && elem_less(at(j), bound) ? T(src(j)) : T(fill);
-    }
-  }
-}
-)"},
-        {"store_between", {}, R"(template <int V, class Src, class At, class First, class Bound, class Dst>
-CUTE_DEVICE void store_between(Src const& src, At const& at, First const& first, Bound const& bound, Dst&& dst) {
-  using T = typename remove_cvref_t<Dst>::value_type;
-  using Word = uint_bit_t<V * sizeof(T) * 8>;
-  CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
-    if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), bound)) {
-      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
-    } else {
-      CUTE_UNROLL
-      for (int j = i; j < i + V; ++j) {
-        if (elem_leq(first, at(j)) && elem_less(at(j), bound)) dst(j) = src(j);
-      }
-    }
-  }
-}
-)"},
-        {"cp_async_inside",
+        {"streaming_copies",
          {},
-         R"(// cp.async of vectors of V values; what lies beyond the bound is filled with zeros. No bound lies inside a vector.
-template <class Op, int V, class Src, class At, class Bound, class Dst>
-CUTE_DEVICE void cp_async_inside(Src const& src, At const& at, Bound const& bound, Dst&& dst) {
-  using Word = CUTE_STL_NAMESPACE::remove_extent_t<typename Op::SRegisters>;
+         R"(// Vectors that are touched once: loads leave nothing in L1, stores are the first to leave L2. Nobody writes what is loaded.
+template <class Word>
+struct StreamingLoad {
+  using SRegisters = Word[1];
+  using DRegisters = Word[1];
+  CUTE_DEVICE static void copy(Word const& src, Word& dst) {
+    uint32_t* r = reinterpret_cast<uint32_t*>(&dst);
+    if constexpr (sizeof(Word) == 16)
+      asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "l"(&src));
+    else if constexpr (sizeof(Word) == 8) asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "l"(&src));
+    else asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(r[0]) : "l"(&src));
+  }
+};
+template <class Word>
+struct StreamingStore {
+  using SRegisters = Word[1];
+  using DRegisters = Word[1];
+  CUTE_DEVICE static void copy(Word const& src, Word& dst) {
+    uint32_t const* r = reinterpret_cast<uint32_t const*>(&src);
+    if constexpr (sizeof(Word) == 16)
+      asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(&dst), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+    else if constexpr (sizeof(Word) == 8) asm volatile("st.global.cs.v2.u32 [%0], {%1,%2};" ::"l"(&dst), "r"(r[0]), "r"(r[1]) : "memory");
+    else asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(&dst), "r"(r[0]) : "memory");
+  }
+};
+
+}  // namespace tw
+
+template <class Word> struct cute::Copy_Traits<tw::StreamingLoad<Word>> : cute::Copy_Traits<cute::UniversalCopy<Word>> {};
+template <class Word> struct cute::Copy_Traits<tw::StreamingStore<Word>> : cute::Copy_Traits<cute::UniversalCopy<Word>> {};
+
+namespace tw {
+)"},
+        {"policy_copies", {}, R"(// Vectors that shall leave L2 before others (First) or after them. Nobody writes what is loaded.
+template <bool First>
+CUTE_DEVICE uint64_t l2_policy() {
+  uint64_t policy;
+  if constexpr (First) asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  else asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+template <class Word, bool First>
+struct PolicyLoad {
+  using SRegisters = Word[1];
+  using DRegisters = Word[1];
+  CUTE_DEVICE static void copy(Word const& src, Word& dst) {
+    uint32_t* r = reinterpret_cast<uint32_t*>(&dst);
+    uint64_t const policy = l2_policy<First>();
+    if constexpr (sizeof(Word) == 16)
+      asm volatile("ld.global.nc.L2::cache_hint.v4.u32 {%0,%1,%2,%3}, [%4], %5;" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "l"(&src), "l"(policy));
+    else if constexpr (sizeof(Word) == 8) asm volatile("ld.global.nc.L2::cache_hint.v2.u32 {%0,%1}, [%2], %3;" : "=r"(r[0]), "=r"(r[1]) : "l"(&src), "l"(policy));
+    else asm volatile("ld.global.nc.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(r[0]) : "l"(&src), "l"(policy));
+  }
+};
+template <class Word, bool First>
+struct PolicyStore {
+  using SRegisters = Word[1];
+  using DRegisters = Word[1];
+  CUTE_DEVICE static void copy(Word const& src, Word& dst) {
+    uint32_t const* r = reinterpret_cast<uint32_t const*>(&src);
+    uint64_t const policy = l2_policy<First>();
+    if constexpr (sizeof(Word) == 16)
+      asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1,%2,%3,%4}, %5;" ::"l"(&dst), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(policy) : "memory");
+    else if constexpr (sizeof(Word) == 8) asm volatile("st.global.L2::cache_hint.v2.u32 [%0], {%1,%2}, %3;" ::"l"(&dst), "r"(r[0]), "r"(r[1]), "l"(policy) : "memory");
+    else asm volatile("st.global.L2::cache_hint.u32 [%0], %1, %2;" ::"l"(&dst), "r"(r[0]), "l"(policy) : "memory");
+  }
+};
+
+}  // namespace tw
+
+template <class Word, bool First> struct cute::Copy_Traits<tw::PolicyLoad<Word, First>> : cute::Copy_Traits<cute::UniversalCopy<Word>> {};
+template <class Word, bool First> struct cute::Copy_Traits<tw::PolicyStore<Word, First>> : cute::Copy_Traits<cute::UniversalCopy<Word>> {};
+
+namespace tw {
+)"},
+        {"load_inside",
+         {},
+         R"(// A thread's values of a tile that a bound cuts, in vectors of V that are there or not: `at` is below `left` where they are.
+template <class Op, int V, class Src, class At, class Left, class Fill, class Dst>
+CUTE_DEVICE void load_inside(Src const& src, At const& at, Left const& left, Fill fill, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
   CUTE_UNROLL
   for (int i = 0; i < size(dst); i += V) {
-    Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)), elem_less(at(i), bound));
+    if (elem_less(at(i), left)) {
+      Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)));
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) dst(j) = fill;
+    }
   }
 }
 )"},
-        {"fold", {}, R"(// Folds a thread's values, in four chains where there are many.
-template <class Values, class Op>
+        {"load_each", {}, R"(// The same value by value.
+template <class Src, class At, class Left, class Fill, class Dst>
+CUTE_DEVICE void load_each(Src const& src, At const& at, Left const& left, Fill fill, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); ++i) dst(i) = elem_less(at(i), left) ? T(src(i)) : fill;
+}
+)"},
+        {"values_inside",
+         {},
+         R"(// How many values of a vector that begins at `at` are there: the bound may lie inside it, along the last dimension.
+template <class At, class Left>
+CUTE_DEVICE int values_inside(At const& at, Left const& left) {
+  constexpr int last = tuple_size<Left>::value - 1;
+  int const along = get<last>(left) - get<last>(at);
+  if constexpr (last == 0) return along;
+  else return elem_less(take<0, last>(at), take<0, last>(left)) ? along : 0;
+}
+)"},
+        {"load_some", {"values_inside"}, R"(// The same where the bound may lie inside a vector.
+template <int V, class Src, class At, class Left, class Fill, class Dst>
+CUTE_DEVICE void load_some(Src const& src, At const& at, Left const& left, Fill fill, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    int const count = values_inside(at(i), left);
+    CUTE_UNROLL
+    for (int j = 0; j < V; ++j) dst(i + j) = j < count ? T(src(i + j)) : fill;
+  }
+}
+)"},
+        {"store_inside", {}, R"(// Stores a thread's vectors of a tile that a bound cuts; what is beyond the bound is not written.
+template <class Op, int V, class Src, class At, class Left, class Dst>
+CUTE_DEVICE void store_inside(Src const& src, At const& at, Left const& left, Dst&& dst) {
+  using Word = uint_bit_t<V * sizeof(typename remove_cvref_t<Dst>::value_type) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_less(at(i), left)) Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)));
+  }
+}
+)"},
+        {"store_some", {"values_inside"}, R"(// The same where the bound may lie inside a vector.
+template <int V, class Src, class At, class Left, class Dst>
+CUTE_DEVICE void store_some(Src const& src, At const& at, Left const& left, Dst&& dst) {
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    int const count = values_inside(at(i), left);
+    CUTE_UNROLL
+    for (int j = 0; j < V; ++j) {
+      if (j < count) dst(i + j) = src(i + j);
+    }
+  }
+}
+)"},
+        {"load_between",
+         {},
+         R"(// The same where the tile may begin before the tensor: coordinates below `first` are outside too. Whole vectors first, then
+// those that lie across an end, when the others are on their way.
+template <class Op, int V, class Src, class At, class First, class Left, class Fill, class Dst>
+CUTE_DEVICE void load_between(Src const& src, At const& at, First const& first, Left const& left, Fill fill, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  auto whole = [&](int i) { return elem_leq(first, at(i)) && elem_less(at(i + V - 1), left); };
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (whole(i)) Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)));
+  }
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (whole(i)) continue;
+    CUTE_UNROLL
+    for (int j = i; j < i + V; ++j) dst(j) = elem_leq(first, at(j)) && elem_less(at(j), left) ? T(src(j)) : fill;
+  }
+}
+)"},
+        {"store_between", {}, R"(template <class Op, int V, class Src, class At, class First, class Left, class Dst>
+CUTE_DEVICE void store_between(Src const& src, At const& at, First const& first, Left const& left, Dst&& dst) {
+  using Word = uint_bit_t<V * sizeof(typename remove_cvref_t<Dst>::value_type) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), left)) {
+      Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)));
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) {
+        if (elem_leq(first, at(j)) && elem_less(at(j), left)) dst(j) = src(j);
+      }
+    }
+  }
+}
+)"},
+        {"fold", {}, R"(// Folds a thread's values in chains, and the chains in pairs.
+template <int Chains, class Values, class Op>
 CUTE_DEVICE auto fold(Values const& x, Op op) {
-  constexpr int n = decltype(size(x))::value, chains = n >= 8 && n % 4 == 0 ? 4 : 1;
-  typename Values::value_type part[chains];
+  typename Values::value_type part[Chains];
   CUTE_UNROLL
-  for (int i = 0; i < chains; ++i) part[i] = x(i);
+  for (int i = 0; i < Chains; ++i) part[i] = x(i);
   CUTE_UNROLL
-  for (int i = chains; i < n; ++i) part[i % chains] = op(part[i % chains], x(i));
+  for (int i = Chains; i < size(x); ++i) part[i % Chains] = op(part[i % Chains], x(i));
   CUTE_UNROLL
-  for (int i = 1; i < chains; ++i) part[0] = op(part[0], part[i]);
+  for (int step = 1; step < Chains; step *= 2) {
+    CUTE_UNROLL
+    for (int i = 0; i < Chains; i += 2 * step) part[i] = op(part[i], part[i + step]);
+  }
   return part[0];
 }
+)"},
+        {"words", {}, R"(// Words of two 16-bit values: as fmaxf and fminf, a NaN is dropped.
+CUTE_DEVICE uint32_t max_bf16x2(uint32_t a, uint32_t b) { asm("max.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b)); return a; }
+CUTE_DEVICE uint32_t min_bf16x2(uint32_t a, uint32_t b) { asm("min.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b)); return a; }
+CUTE_DEVICE uint32_t max_f16x2(uint32_t a, uint32_t b) { asm("max.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b)); return a; }
+CUTE_DEVICE uint32_t min_f16x2(uint32_t a, uint32_t b) { asm("min.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b)); return a; }
+template <class T> struct MaxWords {
+  CUTE_DEVICE uint32_t operator()(uint32_t a, uint32_t b) const { return is_same_v<T, half_t> ? max_f16x2(a, b) : max_bf16x2(a, b); }
+};
+template <class T> struct MinWords {
+  CUTE_DEVICE uint32_t operator()(uint32_t a, uint32_t b) const { return is_same_v<T, half_t> ? min_f16x2(a, b) : min_bf16x2(a, b); }
+};
+CUTE_DEVICE uint32_t halves_swapped(uint32_t word) { return word >> 16 | word << 16; }
+template <class T> CUTE_DEVICE uint32_t twice(T x) { return uint32_t(x.raw()) | uint32_t(x.raw()) << 16; }
 )"},
         {"fold_lanes", {}, R"(// Folds over the lanes whose numbers differ in the given bits.
 template <int... Masks, class T, class Op>
@@ -129,13 +250,11 @@ CUTE_DEVICE T fold_lanes(T x, Op op) {
         {"prod", {}, "struct Prod { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a * b; } };\n"},
         {"any", {}, "struct Any { CUTE_DEVICE bool operator()(bool a, bool b) const { return a || b; } };\n"},
         {"max", {}, R"(struct Max {
-  template <class T> CUTE_DEVICE T operator()(T a, T b) const { return T(fmaxf(float(a), float(b))); }   // 16 bits
   CUTE_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
   CUTE_DEVICE int operator()(int a, int b) const { return a > b ? a : b; }
 };
 )"},
         {"min", {}, R"(struct Min {
-  template <class T> CUTE_DEVICE T operator()(T a, T b) const { return T(fminf(float(a), float(b))); }   // 16 bits
   CUTE_DEVICE float operator()(float a, float b) const { return fminf(a, b); }
   CUTE_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
 };
@@ -180,6 +299,20 @@ CUTE_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release
 CUTE_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 CUTE_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 )"},
+        {"wait_barrier_cluster", {}, R"(// wait_barrier for what other blocks of the cluster have written into shared memory.
+CUTE_DEVICE void wait_barrier_cluster(uint64_t& barrier, int phase) {
+  uint32_t done = 0;
+  while (!done)
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done) : "r"(cast_smem_ptr_to_uint(&barrier)), "r"(phase) : "memory");
+}
+)"},
+        {"arrive_barrier_cluster", {}, R"(// An arrival at the same barrier of another block, which then sees what this thread has written.
+CUTE_DEVICE void arrive_barrier_cluster(uint64_t& barrier, int rank) {
+  asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}"
+               ::"r"(cast_smem_ptr_to_uint(&barrier)), "r"(rank) : "memory");
+}
+)"},
         {"proxy_fence", {}, R"(// Between ordinary accesses of shared memory and the copy engine's; the compiler moves no access across it.
 CUTE_DEVICE void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 )"},
@@ -191,16 +324,6 @@ CUTE_DEVICE void bulk_wait() {
 )"},
         {"named_sync", {}, R"(// Barrier `id` of the block's sixteen, by its hardware number.
 CUTE_DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-)"},
-        {"swizzled",
-         {},
-         R"(// An address in shared memory after its swizzle of 16-byte chunks. What is added to it later must leave the bits of the swizzle alone.
-// It is reached by an offset, so that the compiler goes on to see an address in shared memory, of 32 bits.
-template <int Bits, class T>
-CUTE_DEVICE T* swizzled(T* p) {
-  uint32_t const at = cast_smem_ptr_to_uint(p), to = at ^ ((at >> 3) & (((1u << Bits) - 1) << 4));
-  return reinterpret_cast<T*>(reinterpret_cast<char*>(p) + (int(to) - int(at)));
-}
 )"},
         {"quads_gathered",
          {},
@@ -229,6 +352,13 @@ CUTE_DEVICE void put_pair(Dst&& dst, int v, float a, float b) {
   if constexpr (is_same_v<typename remove_cvref_t<Dst>::value_type, half_t>) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
   else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
   reinterpret_cast<uint32_t&>(dst(v)) = pair;
+}
+)"},
+        {"bf16_at", {}, R"(// Value v of a register tensor of bf16 as a float, from the word that it shares with its neighbour.
+template <class X>
+CUTE_DEVICE float bf16_at(X const& x, int v) {
+  uint32_t const word = reinterpret_cast<uint32_t const&>(x(v / 2 * 2));
+  return __uint_as_float(v % 2 ? word & 0xffff0000u : word << 16);
 }
 )"},
         {"named_arrive",

@@ -51,6 +51,8 @@ std::string Printer::quotient(const Expr& e, int by) {
                 return *factor == by ? expr(e->args[1 - i]) : fmt::format("({} * {})", expr(e->args[1 - i]), *factor / by);
         }
     }
+    if ((e.kind() == ExprKind::add || e.kind() == ExprKind::sub) && facts_.multiple(e->args[0]) % by == 0)
+        return fmt::format("({} {} {})", quotient(e->args[0], by), infix_sign(e.kind()), quotient(e->args[1], by));
     return fmt::format("({} / {})", expr(e), by);
 }
 

@@ -5,7 +5,7 @@
 #include "codegen/cute/helpers.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
-#include "device/steps.h"
+#include "device/form.h"
 
 namespace tw::codegen {
 
@@ -22,17 +22,27 @@ using ir::Stmt;
 
 namespace {
 
-ir::Kernel with_counted_rings(const ir::Kernel& kernel) {
-    const device::Facts facts(kernel);
-    ir::Kernel counted = kernel;
-    device::count_rings(counted, facts);
-    return counted;
-}
-
 bool waits_inside(const Region& body) {
     bool found = false;
     ir::for_each_stmt(body, [&](const Stmt& s) { found |= std::holds_alternative<ir::BarrierWait>(s.op); });
     return found;
+}
+
+// A short loop over tiles of a tensor, in which nobody waits: several rounds' loads shall be on their way. The compiler would see to it,
+// but counts what CuTe's text has before it is folded.
+bool loads_ahead(const ir::Kernel& k, const Region& body) {
+    int loaded = 0;
+    bool plain = true;
+    ir::for_each_stmt(body, [&](const Stmt& s) {
+        if (const auto* load = std::get_if<ir::LoadGlobal>(&s.op)) loaded += k.fragments[static_cast<std::size_t>(load->dst)].dist.values();
+        else plain &= std::holds_alternative<ir::Compute>(s.op) || std::holds_alternative<ir::Assign>(s.op);
+    });
+    return plain && loaded > 0 && loaded <= 8;
+}
+
+const ir::DeviceStmt& how_of(const Stmt& s) {
+    static const ir::DeviceStmt plainly;
+    return s.device ? *s.device : plainly;
 }
 
 }  // namespace
@@ -50,7 +60,7 @@ void Printer::close(const std::string& after) {
 }
 
 Printer::Printer(const ir::Kernel& kernel, std::string file, int number)
-    : k_(with_counted_rings(kernel)), file_(std::move(file)), number_(number) {
+    : k_(device::device_form(kernel)), file_(std::move(file)), number_(number) {
     if (k_.arch != "sm_80") elected_ = "warp == 0 && elect_one_sync()";
 }
 
@@ -68,13 +78,12 @@ void Printer::choose_names() {
 
 void Printer::declare_fragment(int f) {
     const std::string type = element_type(dtype(f));
-    if (type.empty()) return fail(fmt::format("a tile of {}", target::name(dtype(f))));
+    if (type.empty() || dtype(f) == ir::DType::TF32) return fail(fmt::format("a tile of {}", target::name(dtype(f))));
     if (const auto it = matrix_.find(f); it != matrix_.end()) {
         const MatrixUse& m = it->second;
         if (m.operand != 'C')
             return line(
                 fmt::format("Tensor {} = make_tensor<{}>(partition_shape_{}({}{{}}, {}{{}}));", name(f), type, m.operand, m.name, m.shape));
-        if (products_.at(m.name).find("SM90_") != std::string::npos) accumulators_.push_back(f);
         return line(fmt::format("Tensor {} = partition_fragment_C({}{{}}, {}{{}});", name(f), m.name, m.shape));
     }
     line(fmt::format("Tensor {} = make_tensor<{}>({}{{}});", name(f), type, shape({dist(f).values()})));
@@ -91,31 +100,57 @@ void Printer::declare_at(const Region& body, std::size_t index) {
 }
 
 void Printer::region(const Region& body) {
-    const std::size_t accumulators = accumulators_.size();
     for (std::size_t i = 0; i < body.size() && !failed(); ++i) {
         if (body[i].loc.line) loc_ = body[i].loc;
         declare_at(body, i);
-        stmt(body[i]);
+        if (!std::holds_alternative<ir::Role>(body[i].op)) {
+            stmt(body[i]);
+            continue;
+        }
+        const std::size_t first = i;
+        while (i + 1 < body.size() && std::holds_alternative<ir::Role>(body[i + 1].op)) declare_at(body, ++i);
+        for (std::size_t r = first; r <= i; ++r) {
+            if (r > first) --depth_;
+            role(std::get<ir::Role>(body[r].op), r > first);
+        }
+        close();
     }
-    accumulators_.resize(accumulators);
 }
 
 void Printer::place(const Stmt& s) {
-    const std::string words = ir::print(k_, s);
+    const std::string words = s.note.empty() ? ir::print(k_, s) : s.note;
     std::string text = s.loc.line ? fmt::format("{}: {}", ir::place_text(s.loc, file_), words) : words;
     line("// " + comment_text(text));
 }
 
-void Printer::for_loop(const ir::For& op) {
-    const std::string& v = names_.vars[static_cast<std::size_t>(op.var)];
+void Printer::for_loop(const ir::For& op, const ir::DeviceStmt& how) {
+    const std::string &v = names_.vars[static_cast<std::size_t>(op.var)], outer = tid_;
+    if (how.opaque) {
+        use("opaque");
+        line(fmt::format("int const {} = {};", companion(v, "outer"), tid_));
+    }
     if (op.unroll == -1) line("CUTE_UNROLL");
     // A loop that waits at an mbarrier is paced by it: unrolled, it would only be longer.
     if (op.unroll == 1 || (op.unroll == 0 && waits_inside(op.body))) line("CUTE_NO_UNROLL");
-    if (op.unroll > 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
-    open(fmt::format("for (int {0} = {1}; {0} < {2}; {3})", v, expr(op.lo), expr(op.hi),
-                     op.step.is_constant(1) ? "++" + v : fmt::format("{} += {}", v, expr(op.step))));
+    if (op.unroll > 1 || (op.unroll == 0 && loads_ahead(k_, op.body)))
+        out_ += fmt::format("#pragma unroll {}\n", op.unroll > 1 ? op.unroll : 4);
+    std::string bounds, end = expr(op.hi), step = expr(op.step);
+    auto keep = [&](const char* what, const ir::Expr& e, std::string& text) {  // the bounds are those at the entry
+        if (!changes_inside(op, e)) return;
+        bounds += fmt::format(", {} = {}", companion(v, what), text);
+        text = companion(v, what);
+    };
+    keep("end", op.hi, end);
+    keep("step", op.step, step);
+    open(fmt::format("for (int {0} = {1}{2}; {0} < {3}; {4})", v, expr(op.lo), bounds, end,
+                     op.step.is_constant(1) ? "++" + v : fmt::format("{} += {}", v, step)));
+    if (how.opaque) {
+        tid_ = companion(v, "thread");
+        line(fmt::format("int const {} = tw::opaque({});   // each round makes its addresses anew", tid_, companion(v, "outer")));
+    }
     region(op.body);
     close();
+    tid_ = outer;
 }
 
 void Printer::if_else(const ir::If& op) {
@@ -157,19 +192,21 @@ void Printer::elect(const ir::Elect& op) {
 }
 
 // Warps and instances are the same in all lanes of a warp, and the compiler shall know it: it then keeps what a role computes of them in
-// uniform registers, which TMA and descriptors read.
-void Printer::role(const ir::Role& op) {
+// uniform registers, which TMA and descriptors read. `follows`: the statement before is a role too.
+void Printer::role(const ir::Role& op, bool follows) {
     const std::string outer = tid_, outer_elected = elected_;
     const int outer_threads = group_threads_;
     const int first = op.first_warp, warps = op.warps_per_instance, last = first + warps * op.instances;
+    const std::string test = first == 0 ? fmt::format("warp < {}", last) : fmt::format("warp >= {} && warp < {}", first, last);
+    open((follows ? "} else if (" : "if (") + test + ")");
     line("// " + comment_text("role " + op.name));
-    open(first == 0 ? fmt::format("if (warp < {})", last) : fmt::format("if (warp >= {} && warp < {})", first, last));
-    if (op.instances > 1) {
-        line(fmt::format("int const instance = (warp - {}) / {};", first, warps));
-        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {} - instance * {};", first * 32, warps * 32));
-    } else {
-        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {};", first * 32));
-    }
+    const int threads = warps * 32;
+    const bool power = (threads & (threads - 1)) == 0 && first % warps == 0;
+    if (op.instances > 1) line(fmt::format("int const instance = (warp - {}) / {};", first, warps));
+    line(fmt::format("int const thread_of_role = {};", power ? fmt::format("int(threadIdx.x) % {}", threads)
+                                                       : op.instances == 1
+                                                           ? fmt::format("int(threadIdx.x) - {}", first * 32)
+                                                           : fmt::format("int(threadIdx.x) - {} - instance * {}", first * 32, threads)));
     if (op.instance_var >= 0)
         line(
             fmt::format("int const {} = {};", names_.vars[static_cast<std::size_t>(op.instance_var)], op.instances > 1 ? "instance" : "0"));
@@ -178,10 +215,9 @@ void Printer::role(const ir::Role& op) {
     elected_ = k_.arch == "sm_80"  ? "thread_of_role == 0"
                : warps == 1        ? "elect_one_sync()"
                : op.instances == 1 ? fmt::format("warp == {} && elect_one_sync()", first)
-                                   : fmt::format("warp == {} + instance * {} && elect_one_sync()", first, warps);
-    group_threads_ = warps * 32;
+                                   : fmt::format("warp % {} == {} && elect_one_sync()", warps, first % warps);
+    group_threads_ = threads;
     region(op.body);
-    close();
     tid_ = outer;
     elected_ = outer_elected;
     group_threads_ = outer_threads;
@@ -189,23 +225,23 @@ void Printer::role(const ir::Role& op) {
 
 void Printer::stmt(const Stmt& s) {
     if (std::holds_alternative<ir::Expect>(s.op)) return;  // checked before, never executed
-    if (auto* o = std::get_if<ir::For>(&s.op)) return for_loop(*o);
+    const ir::DeviceStmt& how = how_of(s);
+    if (auto* o = std::get_if<ir::For>(&s.op)) return for_loop(*o, how);
     if (auto* o = std::get_if<ir::If>(&s.op)) return if_else(*o);
-    if (auto* o = std::get_if<ir::Role>(&s.op)) return role(*o);
     if (auto* o = std::get_if<ir::Elect>(&s.op)) return elect(*o);
-    if (auto* o = std::get_if<ir::Assign>(&s.op)) return assign(*o, s.device && s.device->ring);
+    if (auto* o = std::get_if<ir::Assign>(&s.op)) return assign(*o, how.ring.has_value());
     if (synchronisation(s)) return;
     place(s);
-    if (auto* o = std::get_if<ir::Compute>(&s.op)) return compute(*o);
-    if (auto* o = std::get_if<ir::Reduce>(&s.op)) return reduce(*o);
+    if (auto* o = std::get_if<ir::Compute>(&s.op)) return compute(*o, how);
+    if (auto* o = std::get_if<ir::Reduce>(&s.op)) return reduce(*o, *how.fold);
     if (auto* o = std::get_if<ir::Scan>(&s.op)) return scan(*o);
     if (auto* o = std::get_if<ir::Shuffle>(&s.op)) return shuffle(*o);
-    if (auto* o = std::get_if<ir::LoadGlobal>(&s.op)) return load_global(*o);
-    if (auto* o = std::get_if<ir::StoreGlobal>(&s.op)) return store_global(*o);
-    if (auto* o = std::get_if<ir::AtomicAdd>(&s.op)) return atomic_add(*o);
+    if (auto* o = std::get_if<ir::LoadGlobal>(&s.op)) return load_global(*o, *how.access);
+    if (auto* o = std::get_if<ir::StoreGlobal>(&s.op)) return store_global(*o, *how.access);
+    if (auto* o = std::get_if<ir::AtomicAdd>(&s.op)) return atomic_add(*o, *how.access);
     if (auto* o = std::get_if<ir::LoadShared>(&s.op)) return load_shared(*o);
     if (auto* o = std::get_if<ir::StoreShared>(&s.op)) return store_shared(*o);
-    if (auto* o = std::get_if<ir::CpAsync>(&s.op)) return cp_async(*o);
+    if (auto* o = std::get_if<ir::CpAsync>(&s.op)) return cp_async(*o, how.access ? &*how.access : nullptr);
     if (auto* o = std::get_if<ir::Mma>(&s.op)) return mma(*o);
     if (auto* o = std::get_if<ir::Wgmma>(&s.op)) return wgmma(*o);
     if (auto* o = std::get_if<ir::TmaLoad>(&s.op)) return tma_load(*o);
@@ -238,13 +274,14 @@ std::string Printer::shared_tensors() {
         const ir::SharedBuffer& b = k_.buffers[i];
         const std::string type = element_type(b.dtype);
         if (type.empty()) return fail(fmt::format("a shared buffer of {}", target::name(b.dtype))), text;
-        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});\n", names_.buffers[i], type,
-                            b.byte_offset, buffer_layout(b));
-        if (!plain_buffers_.count(static_cast<int>(i))) continue;
-        ir::SharedBuffer plain = b;
-        plain.swizzle = target::SwizzleMode::None;
-        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});   // without the swizzle\n",
-                            companion(names_.buffers[i], "plain"), type, b.byte_offset, buffer_layout(plain));
+        auto define = [&](const std::string& name, const std::string& layout, const char* remark) {
+            text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});{}\n", name, type,
+                                b.byte_offset, layout, remark);
+        };
+        const int id = static_cast<int>(i);
+        const bool swizzled = b.swizzle != target::SwizzleMode::None, engine = engine_buffers_.count(id) != 0;
+        if (engine || !swizzled) define(names_.buffers[i], buffer_layout(b), "");
+        if (swizzled && thread_buffers_.count(id)) define(thread_buffer(id), element_layout(b), engine ? "   // for threads" : "");
     }
     for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
         const ir::BarrierArray& b = k_.barriers[i];
@@ -280,8 +317,26 @@ void Printer::refuse_what_has_no_text() {
     if (!k_.teams.empty()) return fail("messages between the blocks of a team");
 }
 
+// TMA and wgmma find the swizzle in a tensor's pointer, threads have it in the layout.
+void Printer::find_buffers() {
+    auto engine = [&](const ir::SharedView& v) { engine_buffers_.insert(v.buffer); };
+    auto thread = [&](const ir::SharedView& v) { thread_buffers_.insert(v.buffer); };
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+        if (auto* o = std::get_if<ir::TmaLoad>(&s.op)) engine(o->dst);
+        if (auto* o = std::get_if<ir::TmaStore>(&s.op)) engine(o->src);
+        if (auto* o = std::get_if<ir::Wgmma>(&s.op)) {
+            engine(o->b);
+            if (const auto* a = std::get_if<ir::SharedView>(&o->a)) engine(*a);
+        }
+        if (auto* o = std::get_if<ir::LoadShared>(&s.op)) thread(o->src);
+        if (auto* o = std::get_if<ir::StoreShared>(&s.op)) thread(o->dst);
+        if (auto* o = std::get_if<ir::CpAsync>(&s.op)) thread(o->dst);
+    });
+}
+
 void Printer::print_body() {
     choose_names();
+    find_buffers();
     declarations_ = Declarations(k_, names_.counter_of);
     var_declared_.assign(k_.vars.size(), false);
     refuse_what_has_no_text();

@@ -65,6 +65,23 @@ std::optional<std::vector<int>> strides_of(const std::vector<int>& table, const 
     return strides;
 }
 
+std::optional<Mode> layout_of(const std::vector<int>& table) {
+    std::vector<int> extents;
+    std::vector<std::pair<int, int>> list;
+    const int n = static_cast<int>(table.size());
+    for (int weight = 1; weight < n;) {
+        const int rest = n / weight, stride = table[static_cast<std::size_t>(weight)] - table[0];
+        int run = 2;
+        while (run < rest && table[static_cast<std::size_t>(weight * run)] - table[0] == run * stride) ++run;
+        while (rest % run != 0) --run;
+        if (run < 2) return std::nullopt;
+        extents.push_back(run), list.emplace_back(run, stride);
+        weight *= run;
+    }
+    if (!strides_of(table, extents)) return std::nullopt;
+    return mode(list);
+}
+
 std::string element_type(ir::DType type) {
     switch (type) {
         case ir::DType::F32: return "float";
@@ -73,7 +90,9 @@ std::string element_type(ir::DType type) {
         case ir::DType::E4M3: return "float_e4m3_t";
         case ir::DType::E5M2: return "float_e5m2_t";
         case ir::DType::I32: return "int";
+        case ir::DType::TF32: return "tfloat32_t";
         case ir::DType::I8: return "int8_t";
+        case ir::DType::U8: return "uint8_t";
         case ir::DType::I64: return "int64_t";
         case ir::DType::Bool: return "bool";
         default: return {};
@@ -82,12 +101,9 @@ std::string element_type(ir::DType type) {
 
 std::string word_type(int bytes) { return bytes == 16 ? "uint128_t" : fmt::format("uint{}_t", bytes * 8); }
 
-std::optional<std::string> swizzle_text(const ir::SharedBuffer& b) {
-    if (b.swizzle == target::SwizzleMode::None) return std::nullopt;
-    return fmt::format("Swizzle<{}, 4, 3>", target::swizzle_bits(b.swizzle));
-}
+namespace {
 
-std::string buffer_layout(const ir::SharedBuffer& b) {
+std::string plain_layout(const ir::SharedBuffer& b) {
     std::vector<std::string> shapes, strides;
     for (const ir::SharedDim& d : b.dims) {
         std::vector<std::pair<int, int>> list;
@@ -95,12 +111,23 @@ std::string buffer_layout(const ir::SharedBuffer& b) {
         const Mode m = mode(list);
         shapes.push_back(m.shape), strides.push_back(m.stride);
     }
-    const std::string plain = fmt::format("Layout<Shape<{}>, Stride<{}>>{{}}", join(shapes, ", "), join(strides, ", "));
-    const auto swizzle = swizzle_text(b);
-    // The swizzle acts on the address, as the hardware's does.
-    return swizzle
-               ? fmt::format("make_composed_layout({}{{}}, smem_ptr_flag_bits<{}>{{}}, {})", *swizzle, target::bytes(b.dtype) * 8, plain)
-               : plain;
+    return fmt::format("Layout<Shape<{}>, Stride<{}>>{{}}", join(shapes, ", "), join(strides, ", "));
+}
+
+}  // namespace
+
+// The swizzle acts on the address, as the hardware's does.
+std::string buffer_layout(const ir::SharedBuffer& b) {
+    if (b.swizzle == target::SwizzleMode::None) return plain_layout(b);
+    return fmt::format("make_composed_layout(Swizzle<{}, 4, 3>{{}}, smem_ptr_flag_bits<{}>{{}}, {})", target::swizzle_bits(b.swizzle),
+                       target::bytes(b.dtype) * 8, plain_layout(b));
+}
+
+// A chunk of 16 bytes is 2^chunk elements.
+std::string element_layout(const ir::SharedBuffer& b) {
+    int chunk = 4;
+    for (int bytes = target::bytes(b.dtype); bytes > 1; bytes /= 2) --chunk;
+    return fmt::format("composition(Swizzle<{}, {}, 3>{{}}, {})", target::swizzle_bits(b.swizzle), chunk, plain_layout(b));
 }
 
 }  // namespace tw::codegen::cute

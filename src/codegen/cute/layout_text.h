@@ -26,10 +26,12 @@ std::string thread_value_layout(const ir::Distribution& d);
 
 // Every value's place as a sum of the digits' multiples of one stride each; nothing when it is not one.
 std::optional<std::vector<int>> strides_of(const std::vector<int>& table, const std::vector<int>& extents);
+// The same with extents of its own choice, as one mode.
+std::optional<Mode> layout_of(const std::vector<int>& table);
 
-std::string element_type(ir::DType type);              // "bfloat16_t"; empty: has no text here
-std::string word_type(int bytes);                      // the unsigned integer of so many bytes
-std::string buffer_layout(const ir::SharedBuffer& b);  // with its swizzle, on elements
-std::optional<std::string> swizzle_text(const ir::SharedBuffer& b);
+std::string element_type(ir::DType type);               // "bfloat16_t"; empty: has no text here
+std::string word_type(int bytes);                       // the unsigned integer of so many bytes
+std::string buffer_layout(const ir::SharedBuffer& b);   // its swizzle acts on addresses (TMA, wgmma)
+std::string element_layout(const ir::SharedBuffer& b);  // its swizzle acts on elements. Pre: it has one
 
 }  // namespace tw::codegen::cute

@@ -95,7 +95,7 @@ const char* major_of(const ir::Kernel& k, const ir::SharedView& v) {
 
 const char* operand_name(DType t) { return t == DType::BF16 ? "BF16" : t == DType::F16 ? "F16" : nullptr; }
 
-// The wgmma's atom, or "" where CuTe's text here has none. 8-bit operands lie with K innermost, both of them.
+// The wgmma's atom, or "" where CuTe's text here has none. Operands of 8 and 32 bits lie with K innermost, both of them.
 std::string wgmma_atom(DType operands, DType sums, int n, const std::string& a, const std::string& b) {
     const char from = a == "R" ? 'R' : 'S';
     const std::string major = a == "R" ? "K" : a;
@@ -104,6 +104,7 @@ std::string wgmma_atom(DType operands, DType sums, int n, const std::string& a, 
     if (from == 'R' || major != "K" || b != "K") return {};
     const char* eight = operands == DType::E4M3 ? "E4M3" : operands == DType::E5M2 ? "E5M2" : nullptr;
     if (eight && sums == DType::F32) return fmt::format("SM90_64x{0}x32_F32{1}{1}_SS_TN<>", n, eight);
+    if (operands == DType::TF32 && sums == DType::F32) return fmt::format("SM90_64x{0}x8_F32TF32TF32_SS_TN<>", n);
     if (operands == DType::I8 && sums == DType::I32) return fmt::format("SM90_64x{0}x32_S32S8S8_SS_TN", n);
     return {};
 }
@@ -169,51 +170,56 @@ void Printer::find_products() {
     });
 }
 
+// A tile that lies as a wgmma's accumulator does, in the order of its values: the product that ldmatrix and stmatrix are told by. Empty
+// (and refused): it lies otherwise.
+std::string Printer::accumulator_product(int f) {
+    const ir::Distribution& d = dist(f);
+    const char* type = operand_name(dtype(f));
+    std::vector<int> slot;
+    if (d.threads() == 128 && d.shape.size() == 2 && d.shape[1] % 8 == 0 && type)
+        slot = slots(d, {'C', d.shape[0], d.shape[1], {4, 1}, true});
+    for (std::size_t v = 0; v < slot.size(); ++v) {
+        if (slot[v] != static_cast<int>(v)) slot.clear();
+    }
+    if (slot.empty()) return fail("ldmatrix or stmatrix of a tile that lies neither as an operand nor as an accumulator"), "";
+    return fmt::format("TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::K, GMMA::Major::K>>, Layout<Shape<_1, _1, _1>>>",
+                       d.shape[1], type);
+}
+
 void Printer::load_matrix(const ir::LoadShared& op) {
     const auto use_of = matrix_.find(op.dst);
-    if (use_of == matrix_.end() || use_of->second.operand == 'C') return fail("an ldmatrix into a tile that is no operand of a product");
-    const MatrixUse& m = use_of->second;
-    const auto tile = shared_tile(op.src);
-    if (!tile) return;
+    const bool operand = use_of != matrix_.end() && use_of->second.operand != 'C';
+    const auto tile = element_tile(op.src);
+    const std::string tile_product = operand ? "" : accumulator_product(op.dst);
+    if (!tile || failed()) return;
     const bool four = dist(op.dst).values() % 8 == 0;
     const char* atom =
         op.matrix_transposed ? (four ? "SM75_U16x8_LDSM_T" : "SM75_U16x4_LDSM_T") : (four ? "SM75_U32x4_LDSM_N" : "SM75_U32x2_LDSM_N");
     open("");
-    line(fmt::format("auto copy_{} = make_tiled_copy_{}(Copy_Atom<{}, {}>{{}}, {}{{}});", m.operand == 'A' ? 'a' : 'b', m.operand, atom,
-                     element_type(dtype(op.dst)), m.name));
-    line(fmt::format("auto thread = copy_{}.get_slice({});", m.operand == 'A' ? 'a' : 'b', tid_));
-    std::string from = fmt::format("thread.partition_S({})", *tile);
-    if (const auto plain = plain_tile(op.src, dist(op.dst), m.order, four ? 8 : 4)) {
-        line(fmt::format("Tensor rows = thread.partition_S({});", *plain));
-        from = swizzled_once(op.src, "rows");
-    }
-    line(fmt::format("copy(copy_{}, {}, thread.retile_D({}));", m.operand == 'A' ? 'a' : 'b', from, name(op.dst)));
+    if (!operand) line(fmt::format("using Tile = {};", tile_product));
+    line(fmt::format("auto loads = make_tiled_copy_{}(Copy_Atom<{}, {}>{{}}, {}{{}});", operand ? use_of->second.operand : 'C', atom,
+                     element_type(dtype(op.dst)), operand ? use_of->second.name : "Tile"));
+    line(fmt::format("auto thread = loads.get_slice({});", tid_));
+    if (!operand)
+        line(fmt::format("Tensor values = make_tensor({}.data(), partition_shape_C(Tile{{}}, {}{{}}));", name(op.dst),
+                         shape(dist(op.dst).shape)));
+    line(fmt::format("copy(loads, thread.partition_S({}), thread.retile_D({}));", *tile, operand ? name(op.dst) : "values"));
     close();
 }
 
-// A fragment that lies as a product's accumulator does: which product, so that stmatrix can be told by it.
 void Printer::store_matrix(const ir::StoreShared& op) {
-    const ir::Distribution& d = dist(op.src);
-    const auto tile = shared_tile(op.dst);
-    if (!tile) return;
-    if (op.matrix_transposed) return fail("a transposed stmatrix");
-    if (d.threads() != 128 || d.shape.size() != 2 || d.shape[1] % 8 != 0) return fail("a stmatrix of another tile than a warpgroup's");
-    const AtomOrder order{'C', d.shape[0], d.shape[1], {4, 1}, true};
-    const auto slot = slots(d, order);
-    const char* type = operand_name(dtype(op.src));
-    if (slot.empty() || !type) return fail("a stmatrix of a tile that lies otherwise than an accumulator");
-    for (std::size_t v = 0; v < slot.size(); ++v) {
-        if (slot[v] != static_cast<int>(v)) return fail("a stmatrix of values in another order");
-    }
-    const bool four = d.values() % 8 == 0;
+    const auto tile = element_tile(op.dst);
+    const std::string tile_product = accumulator_product(op.src);
+    if (!tile || failed()) return;
+    const bool four = dist(op.src).values() % 8 == 0;
+    const char* atom =
+        op.matrix_transposed ? (four ? "SM90_U16x8_STSM_T" : "SM90_U16x4_STSM_T") : (four ? "SM90_U32x4_STSM_N" : "SM90_U32x2_STSM_N");
     open("");
-    line(fmt::format(
-        "using Tile = TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::K, GMMA::Major::K>>, Layout<Shape<_1, _1, _1>>>;",
-        d.shape[1], type));
-    line(fmt::format("auto stores = make_tiled_copy_C(Copy_Atom<{}, {}>{{}}, Tile{{}});", four ? "SM90_U32x4_STSM_N" : "SM90_U32x2_STSM_N",
-                     element_type(dtype(op.src))));
+    line(fmt::format("using Tile = {};", tile_product));
+    line(fmt::format("auto stores = make_tiled_copy_C(Copy_Atom<{}, {}>{{}}, Tile{{}});", atom, element_type(dtype(op.src))));
     line(fmt::format("auto thread = stores.get_slice({});", tid_));
-    line(fmt::format("Tensor values = make_tensor({}.data(), partition_shape_C(Tile{{}}, {}{{}}));", name(op.src), shape(d.shape)));
+    line(fmt::format("Tensor values = make_tensor({}.data(), partition_shape_C(Tile{{}}, {}{{}}));", name(op.src),
+                     shape(dist(op.src).shape)));
     line(fmt::format("copy(stores, thread.retile_S(values), thread.partition_D({}));", *tile));
     close();
 }
@@ -237,8 +243,6 @@ void Printer::wgmma(const ir::Wgmma& op) {
     line(fmt::format("Tensor b = thread.make_fragment_B(thread.partition_B({}));", *b));
     if (!op.accumulate.is_constant(1))
         line(fmt::format("product.accumulate_ = {} ? GMMA::ScaleOut::One : GMMA::ScaleOut::Zero;", expr(op.accumulate)));
-    line(fmt::format("warpgroup_fence_operand({});", name(op.acc)));
-    if (in_registers) line("warpgroup_fence_operand(a);");
     line("CUTE_UNROLL");
     open("for (int k = 0; k < size<2>(a); ++k)");
     line(fmt::format("gemm(product, a(_, _, k), b(_, _, k), {});", name(op.acc)));

@@ -4,20 +4,11 @@
 #include "base/text.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
+#include "device/places.h"
 
 namespace tw::codegen::cute {
 
 using ir::Expr;
-
-namespace {
-
-int step_in_bytes(const ir::SharedBuffer& b, std::size_t dim) {
-    std::vector<int> zero(b.dims.size(), 0), one = zero;
-    one[dim] = b.extent(static_cast<int>(dim)) > 1 ? 1 : 0;
-    return ir::linear_address(b, one) - ir::linear_address(b, zero);
-}
-
-}  // namespace
 
 // Dimensions that are not in `dims` are fixed at their origin; the others are in the tensor's order, or selected into another.
 std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr>& origin, const std::vector<int>& dims,
@@ -49,49 +40,44 @@ std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr
     return fmt::format("local_tile({}, {}{{}}, make_coord({}))", text, shape(extents), join(coordinates, ", "));
 }
 
-std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
+std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view, const ir::AccessPlan& plan) {
     if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
-    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
     Tile tile;
     tile.tensor = tile_text(names_.tensors[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
-    std::vector<std::string> firsts, bounds, tests;
-    bool before = false;  // may it begin before the tensor?
-    for (std::size_t i = 0; i < view.dims.size(); ++i) {
-        const auto d = static_cast<std::size_t>(view.dims[i]);
-        const bool limited = i < view.limit.size() && view.limit[i].has_value();
-        if (i < view.in_bounds.size() && view.in_bounds[i] && !limited) {
-            bounds.push_back(value(view.extents[i]));
-            firsts.emplace_back("0");
-            continue;
-        }
-        const bool starts_inside = facts_.non_negative(view.origin[d]);
-        before = before || !starts_inside;
-        firsts.push_back(starts_inside ? "0" : fmt::format("-{}", expr(view.origin[d])));
-        if (!starts_inside) tests.push_back(fmt::format("{} >= 0", expr(view.origin[d])));
-        const std::string end = limited ? fmt::format("cute::min({}, {})", expr(t.dims[d]), expr(*view.limit[i])) : expr(t.dims[d]);
-        bounds.push_back(view.origin[d].is_constant(0) ? end : fmt::format("{} - {}", end, expr(view.origin[d])));
-        tests.push_back(fmt::format("{} >= {}", bounds.back(), view.extents[i]));
-    }
-    // A dimension that is fixed lies inside: the verifier proves it.
-    if (!tests.empty()) {
-        tile.bound = fmt::format("make_coord({})", join(bounds, ", "));
-        if (before) tile.first = fmt::format("make_coord({})", join(firsts, ", "));
-        tile.whole = join(tests, " && ");
-    }
+    for (const ir::AccessPlan::Dim& d : plan.dims) tile.tested |= d.tested, tile.before |= d.from_start;
     return tile;
 }
 
-bool Printer::may_cut(const ir::GlobalView& view, int vector) const {
-    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
-    for (std::size_t i = 0; i < view.dims.size() && vector > 1; ++i) {
-        const auto d = static_cast<std::size_t>(view.dims[i]);
-        const bool limited = i < view.limit.size() && view.limit[i].has_value();
-        if (!t.strides[d].is_constant(1) || (i < view.in_bounds.size() && view.in_bounds[i] && !limited)) continue;
-        if (limited || !facts_.non_negative(view.origin[d]) || facts_.multiple(t.dims[d]) % vector != 0 ||
-            facts_.multiple(view.origin[d]) % vector != 0)
-            return true;
+// After the loop over values is unrolled, `at` is a constant for each value and `left` one number for each thread. A dimension that is not
+// tested has its extent there: the comparison is true by itself.
+void Printer::coordinates(const ir::GlobalView& view, const ir::AccessPlan& plan, const ir::Distribution& d, const char* side) {
+    const std::string identity = fmt::format("make_identity_tensor({}{{}})", shape(d.shape));
+    line(fmt::format("auto const own = thread.partition_{}({})(0);   // the thread's first place in the tile", side, identity));
+    std::vector<std::string> left, first;
+    bool before = false;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        const ir::Expr& origin = view.origin[static_cast<std::size_t>(view.dims[i])];
+        const ir::AccessPlan::Dim& test = plan.dims[i];
+        const std::string at = origin.is_constant(0) ? fmt::format("get<{}>(own)", i) : fmt::format("{} - get<{}>(own)", expr(origin), i);
+        left.push_back(test.tested ? fmt::format("{} - {}", expr(test.end), at) : value(view.extents[i]));
+        first.push_back(test.tested && test.from_start ? "-" + expr(origin) + fmt::format(" - get<{}>(own)", i) : "_0{}");
+        before |= test.from_start;
     }
-    return false;
+    line(fmt::format("auto const left = make_coord({});", join(left, ", ")));
+    if (before) line(fmt::format("auto const first = make_coord({});", join(first, ", ")));
+    line(fmt::format("Tensor at = Copy{{}}.get_slice(_0{{}}).partition_{}({});", side, identity));
+}
+
+std::string Printer::whole_tile(const ir::GlobalView& view, const ir::AccessPlan& plan) {
+    std::vector<std::string> tests;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        if (!plan.dims[i].tested) continue;
+        const ir::Expr& origin = view.origin[static_cast<std::size_t>(view.dims[i])];
+        if (plan.dims[i].from_start) tests.push_back(fmt::format("{} >= 0", expr(origin)));
+        tests.push_back(
+            fmt::format("{}{} >= {}", expr(plan.dims[i].end), origin.is_constant(0) ? "" : " - " + expr(origin), view.extents[i]));
+    }
+    return join(tests, " && ");
 }
 
 // The fragment's values in the order of its distribution: itself, or a copy (of registers, which costs nothing).
@@ -106,9 +92,7 @@ std::string Printer::compact(int f) {
 
 // The values after four neighbouring lanes have exchanged (gathered_by_quads).
 std::string Printer::gathered_values(int f) {
-    const ir::Distribution d = ir::normalized(dist(f));
-    int apart = 1;  // words between a lane's parts of neighbouring runs
-    for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
+    const int apart = device::words_between_runs(dist(f));
     use("quads_gathered");
     const std::string from = compact(f), gathered = companion(name(f), "runs");
     line(fmt::format("Tensor {} = make_tensor<{}>({}{{}});", gathered, element_type(dtype(f)), shape({dist(f).values()})));
@@ -134,69 +118,48 @@ std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
     return tile_text(names_.buffers[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
 }
 
-// What ordinary loads and stores may name: also another block's tile.
+// A swizzled buffer as threads take it: by a name of its own where the copy engine or the matrix unit takes it too.
+std::string Printer::thread_buffer(int buffer) const {
+    const std::string& name = names_.buffers[static_cast<std::size_t>(buffer)];
+    return engine_buffers_.count(buffer) ? companion(name, "own") : name;
+}
+
+// The swizzle acts on places in the buffer, not on addresses: the compiler goes on to see shared memory, and CuTe takes the swizzle out of
+// a thread's part where its values differ in bits that it leaves alone. It is the same swizzle where the buffer begins with a pattern.
 std::optional<std::string> Printer::element_tile(const ir::SharedView& view) {
     if (view.dims.empty()) return "";
-    if (!view.cluster_rank) return shared_tile(view);
-    const std::string peer = buffer_of(view);
-    if (failed()) return std::nullopt;
-    return tile_text(peer, view.origin, view.dims, view.extents);
-}
-
-std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order,
-                                               int step) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    if (b.swizzle == target::SwizzleMode::None || view.cluster_rank || b.byte_offset % target::pattern_bytes(b.swizzle) != 0) return {};
-    const int bits = target::swizzle_bits(b.swizzle), looked_at = ((1 << bits) - 1) << 7, changed = ((1 << bits) - 1) << 4;
-    std::vector<int> zero(b.dims.size(), 0);
-    std::vector<int> first;
-    for (std::size_t v = 0; v < order.size(); ++v) {
-        if (order[v] % step != 0) continue;
-        const std::vector<int> at = d.at(0, static_cast<int>(v));
-        if (first.empty()) first = at;
-        std::vector<int> coordinate = zero;
-        for (std::size_t i = 0; i < view.dims.size(); ++i) {
-            if (at[i] < first[i]) return {};
-            coordinate[static_cast<std::size_t>(view.dims[i])] = at[i] - first[i];
-        }
-        const int offset = ir::linear_address(b, coordinate) - ir::linear_address(b, zero);
-        if (offset % 16 != 0 || (offset & (looked_at | changed)) != 0) return {};
+    if (b.swizzle == target::SwizzleMode::None || view.cluster_rank) {
+        const std::string plain = buffer_of(view);
+        if (failed()) return std::nullopt;
+        return tile_text(plain, view.origin, view.dims, view.extents);
     }
-    plain_buffers_.insert(view.buffer);
-    std::vector<Expr> origin = view.origin;
-    for (int stage : stages_of(view)) origin[static_cast<std::size_t>(stage)] = Expr(0);
-    return tile_text(companion(names_.buffers[static_cast<std::size_t>(view.buffer)], "plain"), origin, view.dims, view.extents);
-}
-
-// Fixed dimensions (stages, most of all) whose step is whole patterns of the swizzle: they are added to an address that is swizzled
-// already, so that a loop over stages does not swizzle anew.
-std::vector<int> Printer::stages_of(const ir::SharedView& view) const {
-    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    std::vector<int> stages;
-    for (std::size_t d = 0; d < view.origin.size(); ++d) {
-        const bool runs = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(d)) != view.dims.end();
-        if (runs || view.origin[d].as_constant() || b.dims[d].extents.size() != 1) continue;
-        if (step_in_bytes(b, d) % target::pattern_bytes(b.swizzle) == 0) stages.push_back(static_cast<int>(d));
+    if (b.byte_offset % target::pattern_bytes(b.swizzle) != 0)
+        return fail(fmt::format("`{}`, which begins inside a pattern of its swizzle", b.name)), std::nullopt;
+    const std::string own = thread_buffer(view.buffer);
+    if (std::is_sorted(view.dims.begin(), view.dims.end())) return tile_text(own, view.origin, view.dims, view.extents);
+    // A layout after a swizzle cannot be permuted: the buffer's dimensions in the order of the view, before its swizzle.
+    ir::SharedBuffer turned = b;
+    std::vector<int> order, dims;
+    for (int d = 0; d < b.rank(); ++d) {
+        if (std::find(view.dims.begin(), view.dims.end(), d) == view.dims.end()) order.push_back(d);
     }
-    return stages;
-}
-
-std::string Printer::swizzled_once(const ir::SharedView& view, const std::string& partition) {
-    use("swizzled");
-    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
-    std::string stages;
-    for (int d : stages_of(view))
-        stages += fmt::format(" + {} * {}", expr(view.origin[static_cast<std::size_t>(d)]),
-                              step_in_bytes(b, static_cast<std::size_t>(d)) / target::bytes(b.dtype));
-    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data())){}), {}.layout())",
-                       target::swizzle_bits(b.swizzle), partition, stages, partition);
+    for (int d : view.dims) dims.push_back(static_cast<int>(order.size())), order.push_back(d);
+    std::vector<Expr> origin;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        turned.dims[i] = b.dims[static_cast<std::size_t>(order[i])];
+        origin.push_back(view.origin[static_cast<std::size_t>(order[i])]);
+    }
+    return tile_text(fmt::format("make_tensor({}.data(), {})", own, element_layout(turned)), origin, dims, view.extents);
 }
 
 // Pre: the view has no dimensions.
 std::string Printer::shared_element(const ir::SharedView& view) {
     std::vector<std::string> at;
     for (const Expr& o : view.origin) at.push_back(expr(o));
-    return fmt::format("{}({})", buffer_of(view), at.empty() ? "0" : join(at, ", "));
+    const bool swizzled = k_.buffers[static_cast<std::size_t>(view.buffer)].swizzle != target::SwizzleMode::None;
+    const std::string buffer = swizzled && !view.cluster_rank ? thread_buffer(view.buffer) : buffer_of(view);
+    return fmt::format("{}({})", buffer, at.empty() ? "0" : join(at, ", "));
 }
 
 std::string Printer::tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const {
@@ -217,112 +180,133 @@ std::string Printer::stores_once(const ir::Distribution& d) const {
     return text;
 }
 
-// A thread's part of a tile in global memory. Where many tests follow, its address is computed before them; of few the compiler makes
-// better text by itself.
-std::string Printer::address_text(const ir::GlobalView& view, const Tile& tile, int accesses, const std::string& part) {
-    if (tile.bound.empty() || accesses < 16) return part;
-    use("anchored");
-    return fmt::format("tw::anchored({}, {})", names_.tensors[static_cast<std::size_t>(view.tensor)], part);
+// A copy of one vector: CuTe's own, or one of ours with the hint.
+std::string Printer::copy_operation(const char* direction, ir::CacheHint hint, int bytes) {
+    if (hint == ir::CacheHint::none || bytes < 4) return fmt::format("UniversalCopy<{}>", word_type(bytes));
+    const bool streaming = hint == ir::CacheHint::streaming;
+    use(streaming ? "streaming_copies" : "policy_copies");
+    return streaming ? fmt::format("tw::Streaming{}<{}>", direction, word_type(bytes))
+                     : fmt::format("tw::Policy{}<{}, {}>", direction, word_type(bytes), hint == ir::CacheHint::evict_first);
 }
 
-void Printer::load_global(const ir::LoadGlobal& op) {
+// "A(m, n)": a single element.
+std::string Printer::global_element(const ir::GlobalView& view) {
+    std::vector<std::string> at;
+    for (const Expr& o : view.origin) at.push_back(expr(o));
+    return fmt::format("{}({})", names_.tensors[static_cast<std::size_t>(view.tensor)], at.empty() ? "0" : join(at, ", "));
+}
+
+// The copy without tests where the whole tile is inside, else the one with them; or the second alone. Many tests are gone round too: ptxas
+// has seven predicates, and puts off loads whose predicates it has to make first.
+void Printer::both_ways(const ir::GlobalView& view, const ir::AccessPlan& plan, int accesses, const std::string& masked) {
+    const bool before = std::any_of(plan.dims.begin(), plan.dims.end(), [](const ir::AccessPlan::Dim& d) { return d.from_start; });
+    if (!plan.two_ways && (before || accesses < 8)) return line(masked);
+    line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", whole_tile(view, plan)));
+    line("else " + masked);
+}
+
+namespace {
+
+// Elements of one access. The plan counts in registers of 32 bits; a tensor in registers takes vectors of smaller elements too, where none
+// of them is tested.
+int vector_of(const ir::AccessPlan& plan, bool tested, int bytes, ir::DType type) {
+    return tested || plan.width > 1 ? plan.width : std::max(1, bytes / target::bytes(type));
+}
+
+}  // namespace
+
+void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) {
     const ir::DType type = dtype(op.dst);
-    const auto tile = global_tile(op.src);
+    const auto tile = global_tile(op.src, plan);
     if (!tile) return;
-    if (dist(op.dst).shape.empty()) {
-        std::vector<std::string> at;
-        for (const Expr& o : op.src.origin) at.push_back(expr(o));
-        const std::string element =
-            fmt::format("{}({})", names_.tensors[static_cast<std::size_t>(op.src.tensor)], at.empty() ? "0" : join(at, ", "));
-        return line(fmt::format("{}(0) = {};", name(op.dst), element));
-    }
-    const int vector = std::max(1, op.vector_bytes / target::bytes(type));
-    if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
+    if (dist(op.dst).shape.empty()) return line(fmt::format("{}(0) = {};", name(op.dst), global_element(op.src)));
+    const int vector = vector_of(plan, tile->tested, op.vector_bytes, type), bytes = vector * target::bytes(type);
+    if (bytes > 16) return fail(fmt::format("a vector of {} bytes", bytes));
+    const std::string operation = copy_operation("Load", plan.read_only ? op.hint : ir::CacheHint::none, bytes);
     open("");
-    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
+    line(fmt::format("using Copy = {};", tiled_copy(operation, type, dist(op.dst))));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
-    line(fmt::format("Tensor src = {};",
-                     address_text(op.src, *tile, dist(op.dst).values() / vector, fmt::format("thread.partition_S({})", tile->tensor))));
+    line(fmt::format("Tensor src = thread.partition_S({});", tile->tensor));
     line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
-    if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
+    if (!tile->tested) line("copy(Copy{}, src, dst);");
     else {
-        use(tile->first.empty() ? "load_inside" : "load_between");
-        line(fmt::format("Tensor at = thread.partition_S(make_identity_tensor({}{{}}));", shape(dist(op.dst).shape)));
-        const bool cuts = may_cut(op.src, vector);
-        const std::string fill = number(op.has_fill ? op.fill : 0, type);
-        const std::string masked =
-            tile->first.empty() ? fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound, fill)
-                                : fmt::format("tw::load_between<{}>(src, at, {}, {}, {}, dst);", vector, tile->first, tile->bound, fill);
-        // Vectors that are there or not are predicated; what lies across an end is slower, and most tiles are whole.
-        if (!cuts && tile->first.empty()) line(masked);
-        else {
-            line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
-            line("else " + masked);
+        coordinates(op.src, plan, dist(op.dst), "S");
+        const std::string fill = constant(op.has_fill ? op.fill : 0, type);
+        std::string masked;
+        if (tile->before) {
+            use("load_between");
+            masked = fmt::format("tw::load_between<{}, {}>(src, at, first, left, {}, dst);", operation, vector, fill);
+        } else if (plan.ends == ir::AccessPlan::Ends::some) {
+            use("load_some");
+            masked = fmt::format("tw::load_some<{}>(src, at, left, {}, dst);", vector, fill);
+        } else if (bytes == 2) {
+            use("load_each");
+            masked = fmt::format("tw::load_each(src, at, left, {}, dst);", fill);
+        } else {
+            use("load_inside");
+            masked = fmt::format("tw::load_inside<{}, {}>(src, at, left, {}, dst);", operation, vector, fill);
         }
+        // Halves of words that are loaded one by one meet after the tests: in a branch of its own each tile would be waited for.
+        both_ways(op.src, plan, bytes == 2 ? 1 : dist(op.dst).values() / vector, masked);
     }
     close();
 }
 
-void Printer::store_global(const ir::StoreGlobal& op) {
+void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan) {
     const ir::DType type = dtype(op.src);
-    const auto tile = global_tile(op.dst);
+    const auto tile = global_tile(op.dst, plan);
     if (!tile) return;
     const ir::Distribution d = op.by_quads ? *ir::gathered_by_quads(dist(op.src)) : dist(op.src);
     const std::string once = stores_once(d);
-    if (d.shape.empty()) {
-        std::vector<std::string> at;
-        for (const Expr& o : op.dst.origin) at.push_back(expr(o));
-        return line(fmt::format("{}{}({}) = {}(0);", once.empty() ? "" : "if (" + once + ") ",
-                                names_.tensors[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
-    }
-    const int bytes = op.by_quads ? 16 : op.vector_bytes;
-    const int vector = std::max(1, bytes / target::bytes(type));
-    if (bytes < target::bytes(type) || bytes > 16) return fail(fmt::format("a vector of {} bytes", bytes));
+    if (d.shape.empty())
+        return line(fmt::format("{}{} = {}(0);", once.empty() ? "" : "if (" + once + ") ", global_element(op.dst), name(op.src)));
+    const int vector = vector_of(plan, tile->tested, op.vector_bytes, type), bytes = vector * target::bytes(type);
+    if (bytes > 16) return fail(fmt::format("a vector of {} bytes", bytes));
+    const std::string operation = copy_operation("Store", op.hint, bytes);
     open(once.empty() ? "" : "if (" + once + ")");
-    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(bytes)), type, d)));
+    line(fmt::format("using Copy = {};", tiled_copy(operation, type, d)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
-    line(fmt::format("Tensor dst = {};",
-                     address_text(op.dst, *tile, d.values() / vector, fmt::format("thread.partition_D({})", tile->tensor))));
+    line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
     line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", op.by_quads ? gathered_values(op.src) : compact(op.src)));
     if (failed()) return;
-    if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
+    if (!tile->tested) line("copy(Copy{}, src, dst);");
     else {
-        use(tile->first.empty() ? "store_inside" : "store_between");
-        line(fmt::format("Tensor at = thread.partition_D(make_identity_tensor({}{{}}));", shape(d.shape)));
-        const bool cuts = may_cut(op.dst, vector);
-        const std::string masked = tile->first.empty()
-                                       ? fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound)
-                                       : fmt::format("tw::store_between<{}>(src, at, {}, {}, dst);", vector, tile->first, tile->bound);
-        // Vectors that are there or not are predicated; what lies across an end is slower, and most tiles are whole.
-        if (!cuts && tile->first.empty()) line(masked);
-        else {
-            line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
-            line("else " + masked);
+        coordinates(op.dst, plan, d, "D");
+        std::string masked;
+        if (tile->before) {
+            use("store_between");
+            masked = fmt::format("tw::store_between<{}, {}>(src, at, first, left, dst);", operation, vector);
+        } else if (plan.ends == ir::AccessPlan::Ends::some) {
+            use("store_some");
+            masked = fmt::format("tw::store_some<{}>(src, at, left, dst);", vector);
+        } else {
+            use("store_inside");
+            masked = fmt::format("tw::store_inside<{}, {}>(src, at, left, dst);", operation, vector);
         }
+        both_ways(op.dst, plan, d.values() / vector, masked);
     }
     close();
 }
 
-void Printer::atomic_add(const ir::AtomicAdd& op) {
+void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
     if (dtype(op.src) != ir::DType::F32) return fail(fmt::format("an atomic addition of {}", target::name(dtype(op.src))));
-    const auto tile = global_tile(op.dst);
+    const auto tile = global_tile(op.dst, plan);
     if (!tile) return;
     const ir::Distribution& d = dist(op.src);
     const std::string once = stores_once(d);
-    if (d.shape.empty()) {
-        std::vector<std::string> at;
-        for (const Expr& o : op.dst.origin) at.push_back(expr(o));
-        return line(fmt::format("{}atomicAdd(&{}({}), {}(0));", once.empty() ? "" : "if (" + once + ") ",
-                                names_.tensors[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
-    }
+    if (d.shape.empty())
+        return line(
+            fmt::format("{}atomicAdd(&{}, {}(0));", once.empty() ? "" : "if (" + once + ") ", global_element(op.dst), name(op.src)));
     open(once.empty() ? "" : "if (" + once + ")");
-    line(fmt::format("Tensor dst = {}.compose({}{{}})({}, _);", tile->tensor, thread_value_layout(d), tid_));
-    line(fmt::format("Tensor at = make_identity_tensor({}{{}}).compose({}{{}})({}, _);", shape(d.shape), thread_value_layout(d), tid_));
+    line(fmt::format("using Copy = {};", tiled_copy("UniversalCopy<float>", ir::DType::F32, d)));
+    line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
+    line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
+    if (tile->tested) coordinates(op.dst, plan, d, "D");
     line("CUTE_UNROLL");
     open(fmt::format("for (int v = 0; v < {}; ++v)", d.values()));
-    std::string inside = tile->bound.empty() ? "" : fmt::format("elem_less(at(v), {})", tile->bound);
-    if (!tile->first.empty()) inside += fmt::format(" && elem_leq({}, at(v))", tile->first);
-    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", inside.empty() ? "" : "if (" + inside + ") ", name(op.src)));
+    std::string inside = tile->tested ? "elem_less(at(v), left)" : "";
+    if (tile->before) inside += " && elem_leq(first, at(v))";
+    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", inside.empty() ? "" : "if (" + inside + ") ", compact(op.src)));
     close();
     close();
 }
@@ -357,34 +341,28 @@ void Printer::store_shared(const ir::StoreShared& op) {
     close();
 }
 
-void Printer::cp_async(const ir::CpAsync& op) {
+void Printer::cp_async(const ir::CpAsync& op, const ir::AccessPlan* plan) {
     const ir::DType type = k_.buffers[static_cast<std::size_t>(op.dst.buffer)].dtype;
     if (op.whole_vectors) return fail("copies in whole vectors from rows that begin between them");
-    const auto from = global_tile(op.src);
-    const auto to = shared_tile(op.dst);
+    const auto from = global_tile(op.src, *plan);
+    const auto to = element_tile(op.dst);
     if (!from || !to) return;
-    if (!from->first.empty()) return fail("a copy to shared memory of a tile that may begin before its tensor");
-    const int vector = op.bytes / target::bytes(type);
+    if (from->before) return fail("a copy to shared memory of a tile that may begin before its tensor");
     // A bound that cuts a vector would need a partial copy, for which CuTe has no atom.
-    if (may_cut(op.src, vector)) return fail("a copy to shared memory whose vectors may lie across the tensor's edge");
-    const std::string cp = fmt::format("SM80_CP_ASYNC_CACHE{}{}<{}>", op.bytes == 16 ? "GLOBAL" : "ALWAYS",
-                                       from->bound.empty() ? "" : "_ZFILL", word_type(op.bytes));
-    if (!from->bound.empty() && !op.zero_fill) return fail("a copy to shared memory that leaves out what is outside the tensor");
+    if (plan->ends != ir::AccessPlan::Ends::whole) return fail("a copy to shared memory whose vectors may lie across the tensor's edge");
+    if (from->tested && !op.zero_fill) return fail("a copy to shared memory that leaves out what is outside the tensor");
+    const std::string cp =
+        fmt::format("SM80_CP_ASYNC_CACHE{}{}<{}>", op.bytes == 16 ? "GLOBAL" : "ALWAYS", from->tested ? "_ZFILL" : "", word_type(op.bytes));
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(cp, type, op.dist)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
     line(fmt::format("Tensor src = thread.partition_S({});", from->tensor));
-    std::vector<int> own_order(static_cast<std::size_t>(op.dist.values()));
-    for (std::size_t v = 0; v < own_order.size(); ++v) own_order[v] = static_cast<int>(v);
-    if (const auto plain = plain_tile(op.dst, op.dist, own_order, vector)) {
-        line(fmt::format("Tensor rows = thread.partition_D({});", *plain));
-        line(fmt::format("Tensor dst = {};", swizzled_once(op.dst, "rows")));
-    } else line(fmt::format("Tensor dst = thread.partition_D({});", *to));
-    if (from->bound.empty()) line("copy(Copy{}, src, dst);");
+    line(fmt::format("Tensor dst = thread.partition_D({});", *to));
+    if (!from->tested) line("copy(Copy{}, src, dst);");
     else {
-        use("cp_async_inside");
-        line(fmt::format("Tensor at = thread.partition_S(make_identity_tensor({}{{}}));", shape(op.dist.shape)));
-        line(fmt::format("tw::cp_async_inside<{}, {}>(src, at, {}, dst);", cp, vector, from->bound));
+        coordinates(op.src, *plan, op.dist, "S");
+        line("Tensor inside = cute::lazy::transform(at, [&](auto const& c) { return elem_less(c, left); });");
+        line("copy_if(Copy{}, inside, src, dst);   // zeros for what is outside");
     }
     close();
 }

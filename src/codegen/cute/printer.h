@@ -14,7 +14,7 @@
 #include "codegen/declarations.h"
 #include "codegen/names.h"
 #include "device/facts.h"
-#include "ir/ir.h"
+#include "ir/device.h"
 
 namespace tw::codegen::cute {
 
@@ -43,14 +43,15 @@ private:
     bool failed() const { return problem_.has_value(); }
     void use(const char* helper) { helpers_.insert(helper); }
     void choose_names();
+    void find_buffers();
     void declare_at(const ir::Region& region, std::size_t index);
     void declare_fragment(int f);
     void region(const ir::Region& body);
     void stmt(const ir::Stmt& s);
     void place(const ir::Stmt& s);
-    void for_loop(const ir::For& op);
+    void for_loop(const ir::For& op, const ir::DeviceStmt& how);
     void if_else(const ir::If& op);
-    void role(const ir::Role& op);
+    void role(const ir::Role& op, bool follows);
     void elect(const ir::Elect& op);
     void assign(const ir::Assign& op, bool is_ring);
     void refuse_what_has_no_text();
@@ -71,50 +72,55 @@ private:
     std::string values_as(int f, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset);
     std::string own_values(int f) { return values_as(f, {}, dist(f), {}); }
     void prepare(const ir::Element& e, const ir::Distribution& d);
+    bool in_words(const ir::Element& leaf, const ir::Distribution& d) const;
     std::string element(const ir::Element& e, bool keep_wide);
-    std::string first_of_run(const ir::Element& comparison) const;
-    std::string argument_of_gelu(const ir::ElementNode& product);
     std::string number(double value, ir::DType t) const;
+    std::string constant(double value, ir::DType t) const;
     bool in_pairs(int f) const;
-    void compute(const ir::Compute& op);
-    void reduce(const ir::Reduce& op);
+    void compute(const ir::Compute& op, const ir::DeviceStmt& how);
+    // Pre: `prepare` was called for `value`, or for what it is a part of.
+    void elementwise(int dst, const ir::Element& value, const std::string& target, bool in_words);
+    void masked_runs(int dst, const ir::Element& select, const std::string& target, int run);
+    std::string word_text(const ir::Element& e, ir::DType type);
+    void reduce(const ir::Reduce& op, const ir::FoldPlan& plan);
     void scan(const ir::Scan& op);  // scans.cpp
     void shuffle(const ir::Shuffle& op);
 
     // -- memory (memory.cpp)
     struct Tile {
-        std::string tensor;  // the tile as a tensor
-        std::string bound;   // of the coordinates in it; empty: all inside
-        std::string first;   // coordinates below are outside too; empty: there are none
-        std::string whole;   // the whole tile is inside
+        std::string tensor;   // the tile as a tensor
+        bool tested = false;  // some coordinates may be outside
+        bool before = false;  // some may lie before the tensor
     };
-    std::optional<Tile> global_tile(const ir::GlobalView& view);
-    std::string address_text(const ir::GlobalView& view, const Tile& tile, int accesses, const std::string& part);
-    bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
+    std::optional<Tile> global_tile(const ir::GlobalView& view, const ir::AccessPlan& plan);
+    // Definitions of `at`, the coordinates of the thread's values as those of thread 0, and of `left`: coordinates below it are inside
+    // (and, where the tile may begin before its tensor, not below `first`).
+    void coordinates(const ir::GlobalView& view, const ir::AccessPlan& plan, const ir::Distribution& d, const char* side);
+    std::string whole_tile(const ir::GlobalView& view, const ir::AccessPlan& plan);  // the condition that all of it is inside
     std::string compact(int f);
     std::string gathered_values(int f);
     std::string buffer_of(const ir::SharedView& view);
-    std::optional<std::string> shared_tile(const ir::SharedView& view);
-    std::optional<std::string> element_tile(const ir::SharedView& view);
+    std::optional<std::string> shared_tile(const ir::SharedView& view);   // as TMA and wgmma take it: the swizzle is in its pointer
+    std::optional<std::string> element_tile(const ir::SharedView& view);  // as threads take it: the swizzle is in its layout
+    std::string thread_buffer(int buffer) const;
     std::string shared_element(const ir::SharedView& view);
-    // The view without its buffer's swizzle, where a thread's accesses (every `step`-th value of the distribution) differ in no bit that
-    // the swizzle looks at or changes: its address is then swizzled once. Nothing where that is not so, or there is no swizzle.
-    std::optional<std::string> plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order, int step);
-    std::vector<int> stages_of(const ir::SharedView& view) const;
-    std::string swizzled_once(const ir::SharedView& view, const std::string& partition);  // a partition of a plain tile, swizzled
     std::string tile_text(const std::string& tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims,
                           const std::vector<int>& extents);
     std::string tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const;
     std::string stores_once(const ir::Distribution& d) const;  // the condition that this thread stores its copies
-    void load_global(const ir::LoadGlobal& op);
-    void store_global(const ir::StoreGlobal& op);
-    void atomic_add(const ir::AtomicAdd& op);
+    std::string copy_operation(const char* direction, ir::CacheHint hint, int bytes);
+    std::string global_element(const ir::GlobalView& view);
+    void both_ways(const ir::GlobalView& view, const ir::AccessPlan& plan, int accesses, const std::string& masked);
+    void load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan);
+    void store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan);
+    void atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan);
     void load_shared(const ir::LoadShared& op);
     void store_shared(const ir::StoreShared& op);
-    void cp_async(const ir::CpAsync& op);
+    void cp_async(const ir::CpAsync& op, const ir::AccessPlan* plan);
 
     // -- matrix units, barriers, TMA (matrix.cpp, async.cpp)
     void find_products();
+    std::string accumulator_product(int f);
     void load_matrix(const ir::LoadShared& op);
     void store_matrix(const ir::StoreShared& op);
     void mma(const ir::Mma& op);
@@ -134,7 +140,7 @@ private:
     std::string launch_lines(const std::string& parameters) const;
     std::string map_type(std::size_t map);
 
-    const ir::Kernel k_;  // slots and phases of rings are counted beside their counters
+    const ir::Kernel k_;  // in its device form
     const device::Facts facts_{k_};
     const Names names_{k_};
     std::string file_;
@@ -156,10 +162,9 @@ private:
     std::map<int, MatrixUse> matrix_;              // by fragment
     std::map<std::string, std::string> products_;  // TiledMMA definitions by name
     std::map<const ir::ElementNode*, std::string> leaf_;
-    const ir::Distribution* compute_dist_ = nullptr;  // of the Compute that is printed
-    std::set<int> plain_buffers_;                     // also defined without their swizzle
+    std::set<const ir::ElementNode*> by_words_;      // leaves of bf16 that are read by words
+    std::set<int> engine_buffers_, thread_buffers_;  // that TMA or wgmma take; that threads do
     std::set<int> maps_loaded_, maps_stored_, maps_multicast_;
-    std::vector<int> accumulators_;  // of wgmma, declared here or around
 };
 
 }  // namespace tw::codegen::cute

@@ -5,6 +5,9 @@
 #include "codegen/cute/printer.h"
 #include "codegen/operator_text.h"
 #include "codegen/user_text.h"
+#include "ir/element_math.h"
+#include "ir/index_map.h"
+#include "target/dtype.h"
 
 namespace tw::codegen::cute {
 
@@ -12,12 +15,6 @@ using ir::DType;
 using ir::ElementOp;
 
 namespace {
-
-std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits) {
-    std::vector<int> out;
-    for (const ir::DistDigit& d : digits) out.push_back(d.extent);
-    return out;
-}
 
 // Floats that are computed with in f32.
 bool is_narrow(DType t) { return t == DType::BF16 || t == DType::F16 || t == DType::E4M3 || t == DType::E5M2; }
@@ -77,6 +74,20 @@ std::string Printer::values_as(int f, const std::vector<int>& dims, const ir::Di
     return fmt::format("make_tensor({}.data(){}, {}{{}})", name(f), table[0] ? fmt::format(" + {}", table[0]) : "", layout(mode(list)));
 }
 
+// Is it a tile of bf16, of which a thread takes the two values of each word one after the other? A word makes a float of either by one
+// instruction.
+bool Printer::in_words(const ir::Element& leaf, const ir::Distribution& d) const {
+    if (dtype(leaf->id) != DType::BF16) return false;
+    const auto held = ir::held_slots(dist(leaf->id), leaf->dims, leaf->offset, d);
+    if (!held || held->size() % 2 != 0) return false;
+    const std::vector<int> slot = order(leaf->id);
+    for (std::size_t v = 0; v < held->size(); v += 2) {
+        const int first = slot[static_cast<std::size_t>((*held)[v])], second = slot[static_cast<std::size_t>((*held)[v + 1])];
+        if (first % 2 != 0 || second != first + 1) return false;
+    }
+    return true;
+}
+
 void Printer::prepare(const ir::Element& e, const ir::Distribution& d) {
     if (e->op == ElementOp::fragment) {
         const std::string text = values_as(e->id, e->dims, d, e->offset);
@@ -86,12 +97,24 @@ void Printer::prepare(const ir::Element& e, const ir::Distribution& d) {
             line(fmt::format("Tensor {} = {};", view, text));
             leaf_[e.get()] = view;
         }
+        if (!failed() && in_words(e, d)) {
+            use("bf16_at");
+            by_words_.insert(e.get());
+        }
     }
     if (e->op == ElementOp::coordinate) {
-        const std::string at = fmt::format("at{}", leaf_.size());
-        line(fmt::format("Tensor {} = make_identity_tensor({}{{}}).compose({}{{}})({}, _);", at, shape(d.shape), thread_value_layout(d),
-                         tid_));
-        leaf_[e.get()] = fmt::format("int(get<{}>({}(v)))", e->id, at);
+        using Part = ir::ElementNode::Part;
+        // What the thread's number and what the number of the value contribute; the second is a constant once the loop is unrolled.
+        const std::string at = fmt::format("at{}", leaf_.size()),
+                          all = fmt::format("make_identity_tensor({}{{}}).compose({}{{}})", shape(d.shape), thread_value_layout(d));
+        const std::string v = e->run == d.values() ? "0" : e->run > 1 ? fmt::format("v / {0} * {0}", e->run) : "v";
+        if (e->part == Part::thread) {
+            line(fmt::format("int const {} = get<{}>({}({}, 0));", at, e->id, all, tid_));
+            leaf_[e.get()] = at;
+        } else {
+            line(fmt::format("Tensor {} = {}({}, _);", at, all, e->part == Part::value ? "_0{}" : tid_));
+            leaf_[e.get()] = fmt::format("int(get<{}>({}({})))", e->id, at, v);
+        }
     }
     if (failed()) return;
     for (const auto& a : e->args) prepare(a, d);
@@ -99,7 +122,8 @@ void Printer::prepare(const ir::Element& e, const ir::Distribution& d) {
 
 std::string Printer::number(double value, DType t) const {
     if (t == DType::Bool) return value != 0 ? "true" : "false";
-    if (!is_float(t)) return fmt::format("{}", static_cast<std::int64_t>(value));
+    if (!is_float(t)) return fmt::format("{}", static_cast<std::int64_t>(ir::low_bits(value, t)));
+    value = ir::converted(value, DType::F64, t);  // narrow types are computed in f32, with the values of their type
     if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
     if (std::isnan(value)) return "NAN";
     std::string text = fmt::format("{:.9g}", static_cast<float>(value));
@@ -107,42 +131,10 @@ std::string Printer::number(double value, DType t) const {
     return text + "f";
 }
 
-// The text of x where the product is 0.5 * x * (1 + erf(x / sqrt 2)) with the approximate erf, else "".
-std::string Printer::argument_of_gelu(const ir::ElementNode& product) {
-    auto is = [](const ir::Element& e, double value) {
-        return e->op == ElementOp::number && static_cast<float>(e->number) == static_cast<float>(value);
-    };
-    auto beside = [&](const ir::Element& e, ElementOp op, double value) -> const ir::Element* {
-        if (e->op != op) return nullptr;
-        return is(e->args[0], value) ? &e->args[1] : is(e->args[1], value) ? &e->args[0] : nullptr;
-    };
-    if (product.dtype != DType::F32) return {};
-    for (std::size_t i = 0; i < 2; ++i) {
-        const ir::Element *half = beside(product.args[i], ElementOp::mul, 0.5), *erf = beside(product.args[1 - i], ElementOp::add, 1.0);
-        if (!half || !erf || (*erf)->op != ElementOp::erf || !(*erf)->approximate) continue;
-        const ir::Element* scaled = beside((*erf)->args[0], ElementOp::mul, 0.70710678118654752);
-        if (!scaled) continue;
-        const std::string x = element(*half, false);
-        if (x == element(*scaled, false)) return x;
-    }
-    return {};
-}
-
-// A coordinate below (or not below) a bound that lies between two runs of values: the run's first coordinate answers for all of it. The
-// text of that coordinate, or "".
-std::string Printer::first_of_run(const ir::Element& comparison) const {
-    const ir::Element &c = comparison->args[0], &bound = comparison->args[1];
-    if (c->op != ElementOp::coordinate || bound->op != ElementOp::index || !compute_dist_) return {};
-    const ir::Distribution& d = *compute_dist_;
-    if (d.value.empty() || d.value[0].dim != c->id || d.value[0].step != 1 || d.value[0].extent < 2) return {};
-    const int run = d.value[0].extent;
-    for (const auto* digits : {&d.thread, &d.value})
-        for (const ir::DistDigit& g : *digits)
-            if (g.dim == c->id && &g != &d.value[0] && g.step % run != 0) return {};
-    if (facts_.multiple(bound->index) % run != 0) return {};
-    std::string text = leaf_.at(c.get());
-    const std::size_t at = text.find("(v)");
-    return at == std::string::npos ? "" : text.replace(at, 3, fmt::format("(v / {0} * {0})", run));
+// The number as an element of a tile. By its bits where the type is narrow: the compiler does not see through conversions.
+std::string Printer::constant(double value, DType t) const {
+    if (is_narrow(t)) return fmt::format("{}::bitcast({:#x})", element_type(t), target::from_double(value, t));
+    return fmt::format("{}({})", element_type(t), number(value, t));
 }
 
 std::string Printer::element(const ir::Element& e, bool keep_wide) {
@@ -164,17 +156,16 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
     };
     const bool real = is_float(e->dtype);
     auto arithmetic = [&](const char* op) {  // integers wrap around
+        if (e->plain) return infix(op);
         if (e->dtype == DType::I32) return fmt::format("int(unsigned({}) {} unsigned({}))", bare(arg(0)), op, bare(arg(1)));
         if (e->dtype == DType::I64) return fmt::format("int64_t(uint64_t({}) {} uint64_t({}))", bare(arg(0)), op, bare(arg(1)));
         return infix(op);
     };
-    if (e->op == ElementOp::lt || e->op == ElementOp::ge) {
-        if (const std::string first = first_of_run(e); !first.empty()) return fmt::format("({} {} {})", first, infix_sign(e->op), arg(1));
-    }
     if (const char* sign = infix_sign(e->op)) return infix(sign);
     if (const FunctionText f = function_of(e->op, e->approximate)) return f.ours ? helper(f.single) : call(f.single);
     switch (e->op) {
         case ElementOp::fragment: {
+            if (by_words_.count(e.get())) return fmt::format("tw::bf16_at({}, v)", leaf_.at(e.get()));
             const std::string text = leaf_.at(e.get()) + "(v)";
             return is_narrow(e->dtype) ? "float(" + text + ")" : e->dtype == DType::I8 ? "int(" + text + ")" : text;
         }
@@ -193,14 +184,11 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         }
         case ElementOp::add: return arithmetic("+");
         case ElementOp::sub: return arithmetic("-");
-        case ElementOp::mul:
-            if (const std::string x = argument_of_gelu(*e); !x.empty()) {
-                use("gelu_approx");
-                return "tw::gelu_approx(" + bare(x) + ")";
-            }
-            return arithmetic("*");
+        case ElementOp::mul: return arithmetic("*");
+        case ElementOp::gelu: return helper("gelu_approx");
         case ElementOp::div:
             if (real) return helper("div_full");
+            if (e->plain) return infix("/");
             if (e->dtype == DType::I64) return fail("a quotient of i64"), "0";
             use("floor_div");
             return call("tw::floor_div");
@@ -232,16 +220,18 @@ bool Printer::in_pairs(int f) const {
     return true;
 }
 
-void Printer::compute(const ir::Compute& op) {
+void Printer::compute(const ir::Compute& op, const ir::DeviceStmt& how) {
     const ir::Distribution& d = dist(op.dst);
-    if (op.value->op == ElementOp::number) {
-        line(fmt::format("fill({}, {}({}));", name(op.dst), element_type(dtype(op.dst)), number(op.value->number, op.value->dtype)));
+    const ir::Element& value = op.value;
+    if (value->op == ElementOp::number) {
+        line(fmt::format("fill({}, {});", name(op.dst), constant(value->number, dtype(op.dst))));
+        if (how.pinned) line(fmt::format("warpgroup_fence_operand({});", name(op.dst)));
         return;
     }
     leaf_.clear();
-    compute_dist_ = &d;
+    by_words_.clear();
     open("");
-    prepare(op.value, d);
+    prepare(value, d);
     std::string target = name(op.dst);
     const std::string own = own_values(op.dst);
     if (failed()) return;
@@ -249,82 +239,125 @@ void Printer::compute(const ir::Compute& op) {
         target = companion(target, "out");
         line(fmt::format("Tensor {} = {};", target, own));
     }
-    const std::string text = bare(element(op.value, true));
-    if (in_pairs(op.dst)) {
-        use("put_pair");
-        line(fmt::format("auto value = [&](int v) {{ return float({}); }};", text));
-        line("CUTE_UNROLL");
-        line(fmt::format("for (int v = 0; v < {}; v += 2) tw::put_pair({}, v, value(v), value(v + 1));", d.values(), target));
-        return close();
-    }
-    line("CUTE_UNROLL");
-    line(fmt::format("for (int v = 0; v < {}; ++v) {}(v) = {}({});", d.values(), target, element_type(dtype(op.dst)), text));
+    if (how.mask) {
+        open(fmt::format("if ({})", bare(expr(how.mask->everywhere))));
+        elementwise(op.dst, value->args[1], target, how.mask->in_words);
+        --depth_;
+        open("} else");
+        if (how.mask->run > 0) masked_runs(op.dst, value, target, how.mask->run);
+        else elementwise(op.dst, value, target, how.in_words);
+        close();
+    } else if (how.unless_ones >= 0) {
+        std::vector<std::string> ones;
+        for (int v = 0; v < dist(how.unless_ones).values(); ++v) ones.push_back(fmt::format("{}({}) == 1.0f", name(how.unless_ones), v));
+        line("// often all factors of a warp are 1: the vote costs less than the products");
+        open(fmt::format("if (!__all_sync(0xffffffffu, {}))", join(ones, " && ")));
+        elementwise(op.dst, value, target, how.in_words);
+        close();
+    } else elementwise(op.dst, value, target, how.in_words);
     close();
 }
 
-void Printer::reduce(const ir::Reduce& op) {
-    const ir::Distribution &from = dist(op.src), &to = dist(op.dst);
-    const DType type = dtype(op.dst);
-    std::string functor = ir::name_of(op.op);
-    functor[0] = static_cast<char>(functor[0] - 'a' + 'A');
-    const bool half = type == DType::BF16 || type == DType::F16, extreme = op.op == ir::FoldKind::max || op.op == ir::FoldKind::min;
-    if (type != DType::F32 && type != DType::I32 && !(half && extreme))
-        return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
-    // Values that differ along `dim` alone are folded; the others are results.
-    std::vector<std::pair<int, int>> results, folded;
-    const std::vector<int> slot = order(op.src), into = order(op.dst);
-    const auto strides = strides_of(slot, extents_of(from.value));
-    if (!strides) return fail("a reduction of values whose order is no layout");
-    for (std::size_t i = 0; i < from.value.size(); ++i)
-        (from.value[i].dim == op.dim ? folded : results).emplace_back(from.value[i].extent, (*strides)[i]);
-    int count = 1;
-    for (const auto& [extent, stride] : results) count *= extent;
-    if (count != to.values()) return fail("a reduction whose result has other values");
-    // The result's value r is made of the r-th combination of the digits that stay.
-    for (int r = 0; r < count; ++r) {
-        int v = 0, weight = 1, rest = r;
-        for (const ir::DistDigit& g : from.value) {
-            if (g.dim != op.dim) v += rest % g.extent * weight, rest /= g.extent;
-            weight *= g.extent;
-        }
-        for (int t = 0; t < from.threads(); ++t) {
-            std::vector<int> a = from.at(t, v), b = to.at(t, r);
-            a.erase(a.begin() + op.dim);
-            b.resize(a.size());
-            if (a != b) return fail("a reduction whose result lies in other threads");
-        }
-        if (into[static_cast<std::size_t>(r)] != r) return fail("a reduction into the fragment of a matrix product");
+// A mask of inequalities between sums of coordinates: where it holds at both ends of a run, it holds between them. So most runs cost two
+// tests instead of one per element.
+void Printer::masked_runs(int dst, const ir::Element& select, const std::string& target, int run) {
+    auto all = [&](const ir::Element& value) {
+        line("CUTE_UNROLL");
+        line(fmt::format("for (int v = u; v < u + {}; ++v) {}(v) = {}({});", run, target, element_type(dtype(dst)),
+                         bare(element(value, true))));
+    };
+    line(fmt::format("auto inside = [&](int v) {{ return {}; }};", bare(element(select->args[0], false))));
+    line("CUTE_UNROLL");
+    open(fmt::format("for (int u = 0; u < {}; u += {})", dist(dst).values(), run));
+    open(fmt::format("if (inside(u) && inside(u + {}))", run - 1));
+    all(select->args[1]);
+    --depth_;
+    open("} else");
+    all(select);
+    close();
+    close();
+}
+
+// Maxima and minima of 16-bit tiles and numbers, by words of two.
+std::string Printer::word_text(const ir::Element& e, DType type) {
+    if (e->op == ElementOp::number) {
+        const auto bits = target::from_double(e->number, type);
+        return fmt::format("{:#x}u", bits | bits << 16);
     }
-    // Lanes that differ in one bit of their number, and hold elements that differ along `dim`.
-    std::string masks;
-    for (int bit = 1; bit < 32 && bit < from.threads(); bit *= 2) {
-        const std::vector<int> a = from.at(0, 0), b = from.at(bit, 0);
-        if (a == b) continue;
-        bool along = true;
-        for (std::size_t i = 0; i < a.size(); ++i) along &= static_cast<int>(i) == op.dim || a[i] == b[i];
-        if (along) masks += (masks.empty() ? "" : ", ") + std::to_string(bit);
+    if (e->op == ElementOp::fragment) return fmt::format("reinterpret_cast<uint32_t const&>({}(v))", leaf_.at(e.get()));
+    use("words");
+    return fmt::format("tw::{}_{}x2({}, {})", e->op == ElementOp::max ? "max" : "min", target::name(type), word_text(e->args[0], type),
+                       word_text(e->args[1], type));
+}
+
+void Printer::elementwise(int dst, const ir::Element& value, const std::string& target, bool in_words) {
+    const int count = dist(dst).values();
+    if (in_words && count % 2 == 0) {
+        line("CUTE_UNROLL");
+        line(fmt::format("for (int v = 0; v < {}; v += 2) reinterpret_cast<uint32_t&>({}(v)) = {};", count, target,
+                         word_text(value, dtype(dst))));
+        return;
     }
-    int weight = 1;
-    for (const ir::DistDigit& g : from.thread) {  // the digits of a lane are bits of its number
-        const bool bits = (g.extent & (g.extent - 1)) == 0 || (weight < 32 && g.extent % (32 / weight) == 0);
-        if (weight < 32 && !bits) return fail("a reduction over a number of lanes that is no power of two");
-        weight *= g.extent;
-    }
-    use("fold");
-    use(ir::name_of(op.op));
-    const Mode stay = mode(results), gone = mode(folded);
-    open("");
-    line(fmt::format("Tensor parts = make_tensor({}.data(), Layout<Shape<{}, {}>, Stride<{}, {}>>{{}});   // (results, values to fold)",
-                     name(op.src), stay.shape, gone.shape, stay.stride, gone.stride));
-    std::string value = fmt::format("tw::fold(parts(r, _), tw::{}{{}})", functor);
-    if (!masks.empty()) {
-        use("fold_lanes");
-        // The greatest of 16-bit values is one of them, in f32 too; lanes exchange words.
-        if (half) value = fmt::format("{}(tw::fold_lanes<{}>(float({}), tw::{}{{}}))", element_type(type), masks, value, functor);
-        else value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor);
+    const std::string text = bare(element(value, true));
+    if (in_pairs(dst)) {
+        use("put_pair");
+        line(fmt::format("auto value = [&](int v) {{ return float({}); }};", text));
+        line("CUTE_UNROLL");
+        return line(fmt::format("for (int v = 0; v < {}; v += 2) tw::put_pair({}, v, value(v), value(v + 1));", count, target));
     }
     line("CUTE_UNROLL");
-    line(fmt::format("for (int r = 0; r < {}; ++r) {}(r) = {};", count, name(op.dst), value));
+    line(fmt::format("for (int v = 0; v < {}; ++v) {}(v) = {}({});", count, target, element_type(dtype(dst)), text));
+}
+
+// A thread's parts of each result, in chains; then lanes in pairs. The plan is the device form's.
+void Printer::reduce(const ir::Reduce& op, const ir::FoldPlan& plan) {
+    const DType type = dtype(op.dst);
+    if (!plan.cannot.empty()) return fail(plan.cannot);
+    std::string functor = ir::name_of(op.op);
+    functor[0] = static_cast<char>(functor[0] - 'a' + 'A');
+    const bool words = plan.unit != ir::FoldPlan::Unit::value;
+    if (type != DType::F32 && type != DType::I32 && !words)
+        return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
+    const std::vector<int> slot = order(op.src), into = order(op.dst);
+    for (std::size_t r = 0; r < into.size(); ++r)
+        if (into[r] != static_cast<int>(r)) return fail("a reduction into the fragment of a matrix product");
+    // Where the parts of all results lie, as a layout of (results, values to fold).
+    const std::size_t results = plan.parts.size(), count = plan.parts[0].size();
+    auto place = [&](std::size_t r, std::size_t i) {
+        const int at = plan.parts[r][i];
+        return words ? slot[static_cast<std::size_t>(2 * at)] / 2 : slot[static_cast<std::size_t>(at)];
+    };
+    std::vector<int> along, across;
+    for (std::size_t i = 0; i < count; ++i) along.push_back(place(0, i));
+    for (std::size_t r = 0; r < results; ++r) across.push_back(place(r, 0));
+    for (std::size_t r = 0; r < results; ++r)
+        for (std::size_t i = 0; i < count; ++i)
+            if (place(r, i) != along[i] + across[r] - across[0]) return fail("a reduction of values whose order is no layout");
+    const auto stay = layout_of(across), gone = layout_of(along);
+    if (!stay || !gone) return fail("a reduction of values whose order is no layout");
+    use("fold");
+    use("fold_lanes");
+    if (words) use("words");
+    else use(ir::name_of(op.op));
+    std::string operation = words ? fmt::format("tw::{}Words<{}>{{}}", functor, element_type(type)) : fmt::format("tw::{}{{}}", functor);
+    std::string lanes;
+    for (int distance : plan.lanes) lanes += fmt::format("{}{}", lanes.empty() ? "" : ", ", distance);
+    open("");
+    line(fmt::format("Tensor parts = make_tensor({}.data(){}, Layout<Shape<{}, {}>, Stride<{}, {}>>{{}});   // (results, values to fold)",
+                     words ? fmt::format("recast<uint32_t>({})", name(op.src)) : name(op.src),
+                     along[0] ? fmt::format(" + {}", along[0]) : "", stay->shape, gone->shape, stay->stride, gone->stride));
+    line("CUTE_UNROLL");
+    open(fmt::format("for (int r = 0; r < {}; ++r)", results));
+    line(fmt::format("auto whole = tw::fold<{}>(parts(r, _), {});", plan.chains, operation));
+    if (plan.left_over >= 0)
+        line(fmt::format("whole = {}(whole, tw::twice({}({})));", operation, name(op.src), slot[static_cast<std::size_t>(plan.left_over)]));
+    if (plan.meet) line(fmt::format("whole = {}(whole, tw::halves_swapped(whole));", operation));
+    const std::string folded = lanes.empty() ? "whole" : fmt::format("tw::fold_lanes<{}>(whole, {})", lanes, operation);
+    if (plan.unit == ir::FoldPlan::Unit::value) line(fmt::format("{}(r) = {};", name(op.dst), folded));
+    else if (plan.unit == ir::FoldPlan::Unit::two_results)
+        line(fmt::format("reinterpret_cast<uint32_t&>({}(2 * r)) = {};", name(op.dst), folded));
+    else line(fmt::format("{}(r) = {}::bitcast(uint16_t({}));", name(op.dst), element_type(type), folded));
+    close();
     close();
 }
 
