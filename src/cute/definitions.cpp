@@ -72,24 +72,33 @@ Span Evaluator::span(Range r) const {
     return tw::cover(t_[r.begin].span, t_[r.end - 1].span);
 }
 
-// Functions: the outermost braces that follow a closing bracket (or a word such as `const` after it).
+// Blocks of functions: the outermost braces that follow a closing bracket (or a word such as `const` after it), and all braces in them. A
+// block goes by the place of its brace; 0: outside of functions.
 void Evaluator::find_scopes() {
     scopes_.assign(t_.size(), 0);
-    int functions = 0;
     for (std::size_t i = 1; i < t_.size(); ++i) {
         if (!t_[i].is("{")) continue;
         const bool body = t_[i - 1].is(")") || t_[i - 1].text == "const" || t_[i - 1].text == "noexcept";
         if (!body) continue;
         const std::size_t close = matching(i);
-        ++functions;
-        for (std::size_t j = i; j <= close && j < t_.size(); ++j) scopes_[j] = functions;
+        std::vector<std::size_t> open;  // of this function
+        for (std::size_t j = i; j <= close && j < t_.size(); ++j) {
+            if (t_[j].is("{")) around_[j] = open.empty() ? 0 : open.back(), open.push_back(j);
+            scopes_[j] = open.empty() ? i : open.back();
+            if (t_[j].is("}") && open.size() > 1) open.pop_back();
+        }
         i = close;
     }
 }
 
 std::string Evaluator::key(const std::string& name) const {
-    const std::string local = name + "@" + std::to_string(scope_);
-    return scope_ != 0 && definitions_.count(local) ? local : name;
+    for (std::size_t block = scope_; block != 0;) {
+        const std::string local = name + "@" + std::to_string(block);
+        if (definitions_.count(local)) return local;
+        const auto outer = around_.find(block);
+        block = outer == around_.end() ? 0 : outer->second;
+    }
+    return name;
 }
 
 const Evaluator::Definition* Evaluator::definition(const std::string& name) const {
@@ -97,8 +106,20 @@ const Evaluator::Definition* Evaluator::definition(const std::string& name) cons
     return it == definitions_.end() ? nullptr : &it->second;
 }
 
+// A kernel gets its TMA copies as parameters: the one that the host makes under the same name, where there is one such definition.
+std::string Evaluator::made_by_the_host(const std::string& name) const {
+    std::string found;
+    for (auto it = definitions_.lower_bound(name + "@"); it != definitions_.end() && it->first.rfind(name + "@", 0) == 0; ++it) {
+        const std::string& f = t_[it->second.value.begin].text;
+        if (f.rfind("make_tma_", 0) != 0) continue;
+        if (!found.empty()) return {};
+        found = it->first;
+    }
+    return found;
+}
+
 void Evaluator::define(const std::string& name, Definition d) {
-    const int scope = scopes_[d.at];
+    const std::size_t scope = scopes_[d.at];
     const std::string own = scope ? name + "@" + std::to_string(scope) : name;
     const auto [it, fresh] = definitions_.emplace(own, d);
     if (fresh) order_.push_back(own);
@@ -129,6 +150,14 @@ void Evaluator::find_definitions() {
             ++found;
             define(t_[i + 1].text, {{i + 3, until(i + 3)}, {}, i + 1});
             continue;
+        }
+        // `X x;` with a type of this file: an object of it.
+        if (t_[i + 1].kind == Token::Kind::name && t_[i + 2].is(";") && (i == 0 || !(t_[i - 1].is(".") || t_[i - 1].is("::")))) {
+            scope_ = scopes_[i];
+            const Definition* type = definition(t_[i].text);
+            const bool alias = type && type->at > 0 && t_[type->at - 1].text == "using";
+            scope_ = 0;
+            if (alias) ++found, define(t_[i + 1].text, {{i, i + 1}, {}, i + 1});
         }
         // `x = e` after a word or a `>`, `&`: a declaration with a value.
         if (t_[i + 1].is("=") && i > 0 &&
@@ -179,9 +208,13 @@ void Evaluator::find_threads() {
 }
 
 Value Evaluator::name(const std::string& n) {
-    const std::string own = key(n);
+    std::string own = key(n);
+    if (!definitions_.count(own)) {
+        if (const std::string host = made_by_the_host(n); !host.empty()) own = host;
+    }
     if (const auto it = values_.find(own); it != values_.end()) return it->second;
-    const Definition* d = definition(n);
+    const auto held = definitions_.find(own);
+    const Definition* d = held == definitions_.end() ? nullptr : &held->second;
     if (!d) {
         const auto macro = list_.defines.find(n);
         if (macro == list_.defines.end() || macro->second.size() != 2 || macro->second[0].kind != Token::Kind::number)
@@ -192,7 +225,7 @@ Value Evaluator::name(const std::string& n) {
     }
     if (d->several) return Value::unknown(fmt::format("`{}` is defined more than once", n));
     if (!open_.insert(own).second || open_.size() > 60) return Value::unknown(fmt::format("`{}` is defined by itself", n));
-    const int outer_scope = scope_;
+    const std::size_t outer_scope = scope_;
     scope_ = scopes_[d->at];
     const std::string outer = current_;
     current_ = n;

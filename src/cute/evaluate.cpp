@@ -28,7 +28,7 @@ Value Evaluator::expression(Range r) {
         return Value::unknown("nested too deeply");
     }
     Cursor c{r.begin, r.end};
-    const int outer = scope_;
+    const std::size_t outer = scope_;
     scope_ = scopes_[r.begin];
     Value v = sum(c);
     scope_ = outer;
@@ -95,7 +95,7 @@ Value Evaluator::postfix(Cursor& c) {
             for (const Range& a : args) {
                 if (text(a) != "_") v.stage += text(a) + ";";
             }
-            v.static_layout = false;
+            sliced(v, args);
             v.through = nullptr;
             c.at = close + 1;
         } else if (t_[c.at].is("[")) {
@@ -106,6 +106,50 @@ Value Evaluator::postfix(Cursor& c) {
         } else break;
     }
     return v;
+}
+
+// The layout of a slice: the modes that stay. What is fixed only moves the slice as a whole, by whole patterns of its swizzle or else
+// nothing is said of it.
+void Evaluator::sliced(Value& tensor, const std::vector<Range>& args) {
+    if (!tensor.static_layout) return;
+    tensor.static_layout = false;
+    const layout::Layout& l = tensor.composed.layout();
+    const layout::Swizzle& swizzle = tensor.composed.swizzle();
+    if (static_cast<int>(args.size()) != l.rank()) return;
+    const std::int64_t pattern =
+        swizzle.is_identity() ? 1 : std::int64_t{1} << (swizzle.base() + std::abs(swizzle.shift()) + swizzle.bits());
+    std::vector<int> stay;
+    for (int i = 0; i < l.rank(); ++i) {
+        const Range& r = args[static_cast<std::size_t>(i)];
+        if (text(r) == "_") stay.push_back(i);
+        else if (text(r) != "0") {
+            for (const layout::Mode& m : l[i].modes())
+                if (m.stride % pattern != 0) return;
+        }
+    }
+    const auto kept = stay.empty() ? layout::Result<layout::Layout>(layout::Layout()) : layout::select(l, stay);
+    if (stay.empty() || !kept) return;
+    if (const auto made = layout::ComposedLayout::make(swizzle, 0, *kept)) tensor.composed = *made, tensor.static_layout = true;
+}
+
+// The first tile of a tensor; others lie the same way, further on.
+void Evaluator::tiled(Value& tensor, const Value& tile) {
+    const bool known = std::exchange(tensor.static_layout, false) && tile.kind == Kind::tuple;
+    if (!known || tensor.composed.rank() != static_cast<int>(tile.parts.size())) return;
+    std::vector<layout::Layout> modes;
+    for (std::size_t i = 0; i < tile.parts.size(); ++i) {
+        const layout::Layout mode = tensor.composed.layout()[static_cast<int>(i)];
+        const std::int64_t extent = tile.parts[i].kind == Kind::integer ? tile.parts[i].integer : 0;
+        if (extent <= 0 || mode.size() % extent != 0) return;
+        const auto run = layout::Layout::make_mode(extent, 1);
+        const auto part = run ? layout::composition(mode, *run) : run;
+        if (!part) return;
+        modes.push_back(*part);
+    }
+    const auto whole = layout::make_layout(modes);
+    if (!whole) return;
+    if (const auto made = layout::ComposedLayout::make(tensor.composed.swizzle(), 0, *whole))
+        tensor.composed = *made, tensor.static_layout = true;
 }
 
 Value Evaluator::primary(Cursor& c) {
@@ -430,7 +474,8 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
         if (f == "local_tile" || f == "zipped_divide" || f == "flat_divide") {
             const Value tile = arg(1);
             check_tile(v, tile, whole, f.c_str());
-            if (v.static_layout || tile.kind != Kind::tuple) v.static_layout = false;
+            if (f == "local_tile") tiled(v, tile);
+            else v.static_layout = false;
             v.tile.clear();
             for (const Value& p : tile.parts) v.tile.push_back(p.kind == Kind::integer ? p.integer : -1);
         }

@@ -40,6 +40,8 @@ public:
     Span span(Range r) const;
     const TokenList& list() const { return list_; }
     std::optional<std::int64_t> block_threads() const { return block_threads_; }
+    void check_tma_swizzle(const Value& copy, const Value& tile, Range whole);
+    std::string shown(const std::string& root) const;  // the first tensor there, where the root is a place in an array
 
 private:
     struct Definition {
@@ -54,14 +56,17 @@ private:
     void find_brackets();
     void find_scopes();
     void define(const std::string& name, Definition d);
-    // The definition in the function at hand, else the file's own.
+    // The definition in the innermost block at hand that has one, else the file's own.
     const Definition* definition(const std::string& name) const;
     std::string key(const std::string& name) const;
+    std::string made_by_the_host(const std::string& name) const;
     void find_threads();
     Value sum(Cursor& c);
     Value product(Cursor& c);
     Value postfix(Cursor& c);
     Value primary(Cursor& c);
+    void sliced(Value& tensor, const std::vector<Range>& args);
+    void tiled(Value& tensor, const Value& tile);
     Value called_object(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole);
     Value called(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole);
     Value typed(const std::string& f, const std::vector<Range>& args, Range whole);
@@ -74,6 +79,7 @@ private:
     void check_copy_operation(const Value& v, Range whole);
     void check_tile(const Value& tensor, const Value& tile, Range whole, const char* what);
     void check_partition(const Value& tiled, const Value& tensor, Range whole);
+    void check_matrix_rows(const Value& tiled, const Value& tensor, char side, Range whole);
     void check_operands(const Value& mma, const Value& tensor, char operand, Range whole);
     Diagnostic& error(Code code, Range r, std::string message);
     void cover(const char* what, Range r, std::string facts);
@@ -82,15 +88,18 @@ private:
     const Tokens& t_;
     DiagnosticSink& sink_;
     Report& report_;
-    std::map<std::string, Definition> definitions_;  // by name and function
+    std::map<std::string, Definition> definitions_;  // by name and block
     std::vector<std::string> order_;                 // keys
     mutable std::vector<std::size_t> closing_;       // of an opening bracket; of a `<` once it was looked for
     mutable std::set<std::size_t> angles_;           // those that were
-    std::vector<int> scopes_;                        // the function that a token stands in, 0: none
-    int scope_ = 0;
+    std::vector<std::size_t> scopes_;                // the block that a token stands in, 0: no function's
+    std::map<std::size_t, std::size_t> around_;      // of a block, the one around it
+    std::size_t scope_ = 0;
     std::map<std::string, Value> values_;
+    std::map<std::string, std::string> first_tensor_;  // by root
     std::set<std::string> open_;
     std::optional<std::int64_t> block_threads_;
+    bool some_threads_ = false;  // it was said that a copy is for some of them
     std::string current_;
     int depth_ = 0;
 };

@@ -53,6 +53,9 @@ private:
 
     std::size_t read_statement(std::size_t at, std::size_t end, std::vector<Node>& out) {
         const std::string& word = t_[at].text;
+        // CUTE_UNROLL and its like, before a loop.
+        if (t_[at].kind == Token::Kind::name && at + 1 < end && (t_[at + 1].text == "for" || t_[at + 1].text == "while") && word != "else")
+            return at + 1;
         if (t_[at].is("{")) {
             const std::size_t close = e_.matching(at);
             auto inner = region(at + 1, std::min(close, end));
@@ -78,6 +81,7 @@ private:
             n.kind = Node::Kind::branch, n.place = t_[at].span;
             for (std::size_t i = open; i < close; ++i) n.divergent |= names_thread(t_[i].text);
             for (std::size_t i = open; i < close; ++i) n.divergent &= t_[i].text != "warp_group_idx" && t_[i].text != "warp_idx";
+            for (std::size_t i = open; i < close; ++i) n.roles |= t_[i].text.rfind("warp", 0) == 0;
             std::size_t next = block(close + 1, end, n.body);
             if (next < end && t_[next].text == "else") next = block(next + 1, end, n.otherwise);
             out.push_back(std::move(n));
@@ -289,7 +293,7 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
     }
     if (f == "tma_store_fence" || f == "fence_view_async_shared" || is_proxy_fence(f)) return add(out, of(Event::Kind::fence, i));
     if (f == "tma_store_arrive") return add(out, of(Event::Kind::bulk_commit, i));
-    if (f == "tma_store_wait") return add(out, of(Event::Kind::bulk_wait, i));
+    if (f == "tma_store_wait" || f == "bulk_wait" || f.rfind("cp_async_bulk_wait", 0) == 0) return add(out, of(Event::Kind::bulk_wait, i));
     if (f == "warpgroup_arrive") return add(out, of(Event::Kind::arrive, i));
     if (f == "warpgroup_commit_batch") return add(out, of(Event::Kind::wg_commit, i));
     if (f == "warpgroup_wait") {
@@ -312,13 +316,17 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
                     if (!with.empty()) e.key = barrier_name(with[0]);
                 }
             }
-            e.number = first.static_layout && dst.type_bits ? first.composed.size() * dst.type_bits / 8 : -1;
+            // With several receivers a block gets boxes that others ask for.
+            const bool alone = op->name.find("MULTICAST") == std::string::npos;
+            e.number = first.static_layout && dst.type_bits && alone ? first.composed.size() * dst.type_bits / 8 : -1;
             if (dst.kind == Kind::tensor && dst.space == Space::shared) e.tile = dst.root, e.stage = dst.stage;
+            e_.check_tma_swizzle(first, dst, args.back());
             return add(out, e);
         }
         if (op && op->tma_store) {
             Event e = of(Event::Kind::tma_store, i);
             e.key = src.root, e.stage = src.stage;
+            e_.check_tma_swizzle(first, src, args[args.size() - 2]);
             return add(out, e);
         }
         if (args.size() > 2 && !op) {

@@ -52,6 +52,7 @@ struct Node {
     Event event;
     std::vector<Node> body, otherwise;
     bool divergent = false;         // the branch's condition, or the loop's bounds, differ between threads
+    bool roles = false;             // the branch's condition is about warps: both ways run at the same time
     std::set<std::string> changed;  // loop: variables that are assigned in it
     Span place;
 };

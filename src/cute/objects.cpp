@@ -81,9 +81,10 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
     }
     v.strides = l.strides;
     if (l.kind != Kind::layout) return v;
-    v.composed = l.composed, v.static_layout = true;
+    v.composed = l.composed, v.static_layout = v.swizzle_known = true;
     if (v.space != Space::shared) return v;
     if (v.root.empty()) v.root = current_;
+    first_tensor_.emplace(v.root, current_);
     cover("shared tensor", whole,
           fmt::format("{}{}", layout::to_string(l.composed),
                       v.type_bits ? fmt::format(", {} bytes", l.composed.layout().cosize() * v.type_bits / 8) : ""));
@@ -175,6 +176,11 @@ Value Evaluator::tiled_copy_type(const std::vector<Range>& args, Range whole) {
     if (block_threads_ && v.threads > *block_threads_)
         error(Code::cute_threads, whole, fmt::format("the tiled copy is for {} threads, and the block has {}", v.threads, *block_threads_))
             .with_hint("the threads of the layout must be those that call copy");
+    if (block_threads_ && v.threads < *block_threads_ && !std::exchange(some_threads_, true))
+        report_.not_analysed.push_back(
+            {current_, span(whole),
+             fmt::format("a tiled copy for {} of the block's {} threads: that no others call it is not looked at", v.threads,
+                         *block_threads_)});
     if (const auto each = layout::product_each(*tile)) {
         for (const auto e : layout::leaves(*each)) v.tile.push_back(e);
     }
@@ -344,6 +350,43 @@ void Evaluator::check_partition(const Value& tiled, const Value& tensor, Range w
     }
 }
 
+std::string Evaluator::shown(const std::string& root) const {
+    const auto it = root.find('+') == std::string::npos ? first_tensor_.end() : first_tensor_.find(root);
+    return it == first_tensor_.end() || it->second.empty() ? root : it->second;
+}
+
+// TMA writes and reads by the swizzle of the layout that its copy was made with; others by that of the tensor.
+void Evaluator::check_tma_swizzle(const Value& copy, const Value& tile, Range whole) {
+    if (!copy.static_layout || !tile.swizzle_known || tile.space != Space::shared) return;
+    ++report_.checks;
+    const layout::Swizzle &of_copy = copy.composed.swizzle(), &of_tile = tile.composed.swizzle();
+    if (of_copy == of_tile) return;
+    auto text = [](const layout::Swizzle& s) {
+        return s.is_identity() ? std::string("none") : fmt::format("Sw<{},{},{}>", s.bits(), s.base(), s.shift());
+    };
+    error(Code::cute_layout, whole,
+          fmt::format("the TMA copy has the swizzle {}, and the tile in shared memory has {} (in elements)", text(of_copy), text(of_tile)))
+        .with_hint("make the copy with the layout of the shared tensor");
+}
+
+// ldmatrix and stmatrix by a product: a row of eight elements is one address, so that it runs along the second mode of the tile (K of an
+// operand, N of a result), or along the first where the instruction transposes.
+void Evaluator::check_matrix_rows(const Value& tiled, const Value& tensor, char side, Range whole) {
+    const bool loads = tiled.copy.name.find("LDSM") != std::string::npos;
+    if (!tiled.copy.matrix || tiled.tv || !tensor.static_layout || tensor.space != Space::shared || loads != (side == 'S')) return;
+    const layout::Layout& l = tensor.composed.layout();
+    if (l.rank() != 2) return;
+    ++report_.checks;
+    const int along = tiled.copy.transposed ? 0 : 1;
+    const std::int64_t step = along == 0 ? l(1) : l(l[0].size());
+    if (l[along].size() < 8 || step == l(0) + 1) return;
+    error(Code::cute_vector, whole,
+          fmt::format("{} takes rows of eight neighbours along mode {} of the tile, and they are {} elements apart in {}", tiled.copy.name,
+                      along, step - l(0), layout::to_string(tensor.composed)))
+        .with_hint(tiled.copy.transposed ? "without _T the rows run along the other mode"
+                                         : "the atom with _T takes rows along the first mode");
+}
+
 Value Evaluator::member(const Value& object, const std::string& f, const std::vector<Range>& args, Range whole) {
     auto arg = [&](std::size_t i) { return i < args.size() ? expression(args[i]) : Value::unknown("missing"); };
     if (f == "get_slice" || f == "get_thread_slice" || f == "thread_slice") {
@@ -364,7 +407,7 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         const Value* tiled = object.kind == Kind::thread_slice && object.through ? object.through.get() : &object;
         const char side = f.back();
         if (v.kind == Kind::tensor && tiled->kind == Kind::tiled_copy && (side == 'S' || side == 'D') && f[0] == 'p')
-            check_partition(*tiled, v, whole);
+            check_partition(*tiled, v, whole), check_matrix_rows(*tiled, v, side, whole);
         if (v.kind == Kind::tensor && tiled->kind == Kind::tiled_mma && (side == 'A' || side == 'B'))
             check_operands(*tiled, v, side, whole);
         if (v.kind != Kind::tensor) v = Value{}, v.kind = Kind::tensor;

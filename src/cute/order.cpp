@@ -30,7 +30,8 @@ struct State {
     int commits = 0;
     bool arrived = false, uncommitted_product = false, bulk_open = false, bulk_waited = true;
     Span bulk;
-    std::map<std::string, int> in_flight;  // accumulator: 1 issued, 2 committed
+    std::map<std::string, int> in_flight;  // accumulator: the number of its group; 0: not committed yet
+    int groups = 0;                        // of products that are committed
     std::set<std::string> initialised;     // barriers that no __syncthreads has followed
     std::map<std::string, std::int64_t> expected, loaded;
     std::map<std::string, std::string> brought;  // a tile that TMA fills: the barrier nobody has waited for since
@@ -38,12 +39,13 @@ struct State {
 
 class Walker {
 public:
-    Walker(DiagnosticSink& sink, Report& report) : sink_(sink), report_(report) {}
+    Walker(const Evaluator& evaluator, DiagnosticSink& sink, Report& report) : e_(evaluator), sink_(sink), report_(report) {}
 
     void kernel(const std::vector<Node>& body, const std::string& name, Span place) {
         State s;
         collect(body, false);
         walk(body, s, {}, false);
+        compare_bytes(s);
         if (s.bulk_open) say(Code::cute_group, s.bulk, "a TMA store is never committed", "call tma_store_arrive() after the copies");
         else if (!s.bulk_waited)
             say(Code::cute_group, s.bulk, "the kernel ends while TMA stores may still read its shared memory",
@@ -52,8 +54,11 @@ public:
         if (!inits_.empty())
             not_seen(
                 "mbarriers",
-                "how many arrivals a phase takes, the number of a barrier in its array and the parity of the first wait are not compared");
+                "how many arrivals a phase takes, the number of a barrier in its array and the parity of the first wait are not compared, "
+                "nor that a stage is read before it is filled again");
         if (loads_) not_seen("TMA", "the alignment of its tiles in shared memory is not looked at");
+        if (stages_)
+            not_seen("stages", "stages with different indices are taken to be different: which of them is filled when is not compared");
         if (left_) not_seen("return", "threads leave before a barrier of the whole block: which of them it waits for is not looked at");
         if (events_ > 0)
             report_.covered.push_back(
@@ -77,6 +82,67 @@ private:
         }
     }
 
+    // The copies of one way of a branch of roles come while the other way runs.
+    static void brought_by(const std::vector<Node>& body, std::map<std::string, std::string>& tiles) {
+        for (const Node& n : body) {
+            if (n.kind == Node::Kind::event && n.event.kind == Event::Kind::tma_load && !n.event.key.empty() && !n.event.tile.empty())
+                tiles.emplace(n.event.tile, n.event.key);
+            brought_by(n.body, tiles);
+            brought_by(n.otherwise, tiles);
+        }
+    }
+
+    // A loop that fills one stage of a tensor and reads another: a barrier and a wait must lie between a stage's copies and its readers,
+    // whichever round they are of.
+    struct Ring {
+        std::set<std::string> filled, read, plainly;  // stages of one tensor; `plainly`: by ordinary stores
+        Span fill;
+    };
+    static void rings(const std::vector<Node>& body, std::map<std::string, Ring>& out, bool& barrier, bool& waits) {
+        for (const Node& n : body) {
+            const Event& e = n.event;
+            if (n.kind == Node::Kind::event) {
+                if (e.kind == Event::Kind::write && e.async) out[e.key].filled.insert(e.stage), out[e.key].fill = e.place;
+                if (e.kind == Event::Kind::write && !e.async) out[e.key].plainly.insert(e.stage);
+                if (e.kind == Event::Kind::read || e.kind == Event::Kind::product_read) out[e.key].read.insert(e.stage);
+                barrier |= e.kind == Event::Kind::sync || e.kind == Event::Kind::warp_sync || e.kind == Event::Kind::bar_wait;
+                waits |= e.kind == Event::Kind::cp_wait || e.kind == Event::Kind::bar_wait || (e.kind == Event::Kind::sync && e.constant);
+            }
+            rings(n.body, out, barrier, waits);
+            rings(n.otherwise, out, barrier, waits);
+        }
+    }
+    void check_ring(const Node& loop) {
+        std::map<std::string, Ring> tensors;
+        bool barrier = false, waits = false;
+        rings(loop.body, tensors, barrier, waits);
+        for (const auto& [key, ring] : tensors) {
+            if (ring.filled.empty() || ring.read.empty() || lost_.count(key) || ring.filled == ring.read) continue;
+            stages_ = true;
+            ++report_.checks;
+            if (!waits)
+                say(Code::cute_group, ring.fill,
+                    fmt::format("the loop copies into one stage of `{}`, reads another, and never waits for a copy", e_.shown(key)),
+                    "cp_async_wait<N>() in the loop, with N groups that may still be on their way");
+            if (!barrier)
+                say(Code::cute_sync, ring.fill,
+                    fmt::format("the loop copies into one stage of `{}` and reads another with no barrier between: other threads' copies "
+                                "are not seen, and a stage is filled while others read it",
+                                e_.shown(key)),
+                    "__syncthreads() in the loop, after the wait for the copies");
+        }
+    }
+
+    void compare_bytes(State& s) {
+        for (const auto& [key, bytes] : s.expected) {
+            const auto loaded = s.loaded.find(key);
+            if (loaded == s.loaded.end() || loaded->second <= 0 || loaded->second == bytes || !told_.insert(key).second) continue;
+            say(Code::cute_barrier, bytes_at_[key],
+                fmt::format("`{}` expects {} bytes, and the copies bring {}", key, bytes, loaded->second),
+                "expect the bytes of all boxes that arrive on the barrier");
+        }
+    }
+
     void say(Code code, Span place, const std::string& message, const std::string& hint) {
         sink_.error(code, place, message).with_hint(hint);
     }
@@ -88,13 +154,17 @@ private:
             else if (n.kind == Node::Kind::loop) {
                 auto inner = loops;
                 inner.push_back(&n);
+                check_ring(n);
                 if (loops.size() < 4) {
                     walk(n.body, s, inner, divergent || n.divergent);
+                    compare_bytes(s);
+                    s.expected.clear(), s.loaded.clear();
                     turn(n, s);
                 }
                 walk(n.body, s, inner, divergent || n.divergent);
             } else {
                 State other = s;
+                if (n.roles && !n.otherwise.empty()) brought_by(n.otherwise, s.brought), brought_by(n.body, other.brought);
                 walk(n.body, s, loops, divergent || n.divergent);
                 walk(n.otherwise, other, loops, divergent || n.divergent);
                 if (!n.otherwise.empty()) merge(s, other);
@@ -126,6 +196,9 @@ private:
         }
         s.commits = std::max(s.commits, o.commits);
         s.initialised.insert(o.initialised.begin(), o.initialised.end());
+        if (o.bulk_open && !s.bulk_open) s.bulk_open = true, s.bulk = o.bulk;
+        if (!o.bulk_waited && s.bulk_waited) s.bulk_waited = false, s.bulk = o.bulk;
+        s.brought.clear();
     }
     // A branch that may be left out: barriers in it are believed (conditions that hold for the whole block are common).
     static void merge_skipped(State& s, const State& o) { s.commits = std::max(s.commits, o.commits); }
@@ -155,8 +228,12 @@ private:
     void product_event(const Event& e, State& s);
     void read(const Event& e, State& s);
 
+    const Evaluator& e_;
     DiagnosticSink& sink_;
     Report& report_;
+    std::set<std::string> told_;            // barriers whose bytes were spoken of
+    std::map<std::string, Span> bytes_at_;  // where a barrier's bytes are told
+    bool stages_ = false;
     std::set<std::string> inits_, expects_, tensors_, lost_;
     void product_read(const Event& e, State& s);
     int events_ = 0, steps_ = 0;
@@ -166,7 +243,7 @@ private:
 void Walker::product_read(const Event& e, State& s) {
     if (const auto it = s.brought.find(e.key); it != s.brought.end()) {
         say(Code::cute_barrier, e.place,
-            fmt::format("`{}` is used and nobody has waited for `{}`: TMA may still be writing it", e.key, it->second),
+            fmt::format("`{}` is used and nobody has waited for `{}`: TMA may still be writing it", e_.shown(e.key), it->second),
             "wait for the barrier's phase before the product");
         s.brought.erase(e.key);
     }
@@ -174,7 +251,7 @@ void Walker::product_read(const Event& e, State& s) {
     for (Buffer* b : touched(s, e, true)) {
         if (b->generic && b->written.known())
             say(Code::cute_proxy, e.place,
-                fmt::format("wgmma reads `{}` through the async proxy, and no fence follows the writes to it", e.key),
+                fmt::format("wgmma reads `{}` through the async proxy, and no fence follows the writes to it", e_.shown(e.key)),
                 "fence_view_async_shared() after the writes, then a barrier, then the product");
         b->generic = false;
     }
@@ -184,12 +261,12 @@ void Walker::read(const Event& e, State& s) {
     for (Buffer* b : touched(s, e, true)) {
         using W = Buffer::Writes;
         if (b->writes == W::issued || b->writes == W::committed)
-            say(Code::cute_group, e.place, fmt::format("`{}` is read while cp.async may still be writing it", e.key),
+            say(Code::cute_group, e.place, fmt::format("`{}` is read while cp.async may still be writing it", e_.shown(e.key)),
                 b->writes == W::issued ? "call cp_async_fence() after the copies, cp_async_wait<0>() and __syncthreads() before the read"
                                        : "call cp_async_wait<N>() for that group, then __syncthreads(), before the read");
         else if (e.update && b->updates && b->writes == W::plain) continue;
         else if ((b->writes == W::arrived || b->writes == W::plain) && (e.own.empty() || e.own != b->written_own))
-            say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e.key),
+            say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e_.shown(e.key)),
                 b->writes == W::arrived ? "__syncthreads() must come after cp_async_wait: the wait is for this thread's copies only"
                                         : "__syncthreads() between the write and the read");
         if (e.update) continue;  // what is added to is this thread's
@@ -205,18 +282,21 @@ void Walker::product_event(const Event& e, State& s) {
         if (!s.arrived)
             say(Code::cute_wgmma, e.place, "a wgmma without warpgroup_arrive() before it: its registers and shared memory are not ordered",
                 "call warpgroup_arrive() before the first gemm of a batch");
-        s.in_flight[e.key] = 1;
+        s.in_flight[e.key] = 0;
         s.uncommitted_product = true;
     }
     if (e.kind == Event::Kind::wg_commit) {
-        for (auto& [name, state] : s.in_flight) state = 2;
+        ++s.groups;
+        for (auto& [name, group] : s.in_flight) {
+            if (group == 0) group = s.groups;
+        }
         s.uncommitted_product = false, s.arrived = false;
     }
     if (e.kind == Event::Kind::wg_wait) {
         if (s.uncommitted_product)
             say(Code::cute_wgmma, e.place, "warpgroup_wait does not cover the wgmmas before it: they are not committed",
                 "call warpgroup_commit_batch() after the gemms");
-        if (e.number == 0) s.in_flight.clear();
+        std::erase_if(s.in_flight, [&](const auto& f) { return e.number >= 0 && f.second > 0 && f.second <= s.groups - e.number; });
     }
     if (e.kind == Event::Kind::use && s.in_flight.count(e.key)) {
         say(Code::cute_wgmma, e.place, fmt::format("`{}` is used while wgmma may still write it", e.key), "call warpgroup_wait<0>() first");
@@ -228,6 +308,7 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
     if (e.kind == Event::Kind::bar_init) s.initialised.insert(e.key);
     if (e.kind == Event::Kind::bar_expect) {
         if (e.constant) s.expected[e.key] += e.number;
+        bytes_at_[e.key] = e.place;
     }
     if (e.kind == Event::Kind::tma_load) {
         if (!e.key.empty() && !expects_.count(e.key))
@@ -248,8 +329,8 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
         say(Code::cute_sync, e.place, fmt::format("`{}` is waited for before the other threads can know that it is initialised", e.key),
             "__syncthreads() after the initialisation");
     s.initialised.erase(e.key);
-    const bool expected = s.expected.count(e.key) && s.loaded.count(e.key) && s.loaded[e.key] > 0;
-    if (expected && s.expected[e.key] != s.loaded[e.key])
+    if (s.expected.count(e.key) && s.loaded.count(e.key) && s.loaded[e.key] > 0 && s.expected[e.key] != s.loaded[e.key] &&
+        told_.insert(e.key).second)
         say(Code::cute_barrier, e.place,
             fmt::format("`{}` expects {} bytes, and the copies bring {}", e.key, s.expected[e.key], s.loaded[e.key]),
             "expect the bytes of all boxes that arrive on the barrier");
@@ -277,7 +358,8 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
         case Event::Kind::write:
             for (Buffer* b : touched(s, e, true)) {
                 if (b->was_read && (e.own.empty() || e.own != b->read_own))
-                    say(Code::cute_sync, e.place, fmt::format("`{}` is written while other threads may still read what it held", e.key),
+                    say(Code::cute_sync, e.place,
+                        fmt::format("`{}` is written while other threads may still read what it held", e_.shown(e.key)),
                         "__syncthreads() between the last read and the next write");
                 b->was_read = false;
                 b->updates = e.update && (b->writes == W::none || b->updates);
@@ -344,10 +426,10 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
             for (Buffer* b : lost_.count(e.key) ? std::vector<Buffer*>{} : touched(s, e, true)) {
                 if (b->generic && b->written.known())
                     say(Code::cute_proxy, e.place,
-                        fmt::format("TMA reads `{}` through the async proxy, and no fence follows the writes to it", e.key),
+                        fmt::format("TMA reads `{}` through the async proxy, and no fence follows the writes to it", e_.shown(e.key)),
                         "tma_store_fence() after the writes, then a barrier, then the store");
                 else if (b->writes == W::plain)
-                    say(Code::cute_sync, e.place, fmt::format("TMA reads `{}` before all threads have written it", e.key),
+                    say(Code::cute_sync, e.place, fmt::format("TMA reads `{}` before all threads have written it", e_.shown(e.key)),
                         "a barrier between the writes and the store");
                 b->generic = false;
             }
@@ -389,7 +471,7 @@ void check_order(Evaluator& evaluator, DiagnosticSink& sink, Report& report) {
         if (open >= t.size() || !t[open].is("{")) continue;
         const std::size_t close = evaluator.matching(open);
         const auto body = read_events(evaluator, report, open + 1, close);
-        Walker(sink, report).kernel(body, name, t[i].span);
+        Walker(evaluator, sink, report).kernel(body, name, t[i].span);
         bool copies = false;
         for (std::size_t j = open; j + 1 < close; ++j) {
             copies |= t[j].text == "copy" && t[j + 1].is("(");

@@ -63,6 +63,7 @@ struct Value {
     // tensor
     Space space = Space::unknown;
     bool static_layout = false;                        // `composed` holds it
+    bool swizzle_known = false;                        // `composed` holds its swizzle, though it may be a part of the tensor by now
     std::vector<std::optional<std::int64_t>> strides;  // by mode where they are known, though the layout is not
     std::string root;                                  // the shared array or tensor that it is a part of
     std::string stage;                                 // text of the index that picks a stage
