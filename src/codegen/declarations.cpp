@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "ir/device.h"
 #include "ir/uses.h"
 
 namespace tw::codegen {
@@ -72,6 +73,15 @@ const std::vector<int>& Declarations::fragments(const Region& region, std::size_
 
 const std::vector<int>& Declarations::variables(const Region& region, std::size_t statement) const {
     return at(variables_, region, statement);
+}
+
+bool changes_inside(const ir::For& loop, const ir::Expr& e) {
+    bool found = false;
+    ir::for_each_stmt(loop.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) found |= ir::mentions_var(e, a->var);
+        if (s.device && s.device->ring) found |= ir::mentions_var(e, s.device->ring->slot) || ir::mentions_var(e, s.device->ring->phase);
+    });
+    return found;
 }
 
 }  // namespace tw::codegen

@@ -24,4 +24,7 @@ private:
     Places fragments_, variables_;
 };
 
+// Does the loop's body assign something that the expression is made of?
+bool changes_inside(const ir::For& loop, const ir::Expr& e);
+
 }  // namespace tw::codegen

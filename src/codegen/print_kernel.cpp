@@ -288,24 +288,15 @@ void Printer::assign(const ir::Assign& op, const ir::DeviceStmt& how) {
 
 void Printer::for_loop(const ir::For& op, const ir::DeviceStmt& how) {
     const std::string& name = names_.vars[static_cast<std::size_t>(op.var)];
-    // The bounds are those at the entry, whatever the body assigns.
-    auto changes = [&](const ir::Expr& e) {
-        bool found = false;
-        ir::for_each_stmt(op.body, [&](const Stmt& s) {
-            if (auto* a = std::get_if<ir::Assign>(&s.op)) found |= ir::mentions_var(e, a->var);
-            if (s.device && s.device->ring)
-                found |= ir::mentions_var(e, s.device->ring->slot) || ir::mentions_var(e, s.device->ring->phase);
-        });
-        return found;
-    };
     std::string bounds, end = wrapped(op.hi), by = expr(op.step);
     auto keep = [&](const char* what, std::string& value) {
         const std::string kept = companion(name, what);
         bounds += fmt::format(", {} = {}", kept, value);
         value = kept;
     };
-    if (changes(op.hi)) keep("end", end);
-    if (changes(op.step)) keep("step", by);
+    // The bounds are those at the entry, whatever the body assigns.
+    if (changes_inside(op, op.hi)) keep("end", end);
+    if (changes_inside(op, op.step)) keep("step", by);
     const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, by);
     if (how.opaque) line(fmt::format("const int {} = tid;", companion(name, "tid")));
     if (op.unroll == -1) out_ += "#pragma unroll\n";

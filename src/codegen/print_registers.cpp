@@ -283,8 +283,7 @@ std::string Printer::operand_word(int f, const std::string& first, int word) {
     auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
     if (packed(f)) return fmt::format("{}[{}]", x, plus(first, word));
     if (per_word == 1) return fmt::format("__float_as_uint({}[{}])", x, plus(first, word));
-    return fmt::format("tw::pack_bytes({0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}])", x, plus(first, 4 * word), plus(first, 4 * word + 1),
-                       plus(first, 4 * word + 2), plus(first, 4 * word + 3));
+    return fmt::format("tw::word_of_bytes(&{}[{}])", x, plus(first, 4 * word));
 }
 
 void Printer::mma(const ir::Mma& op) {

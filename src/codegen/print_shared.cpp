@@ -92,6 +92,8 @@ void Printer::load_shared(const ir::LoadShared& op, int per_unit) {
     const std::string u = open_unrolled(units), address = fmt::format("{} + {}", arena, at(u));
     if (in_whole_words(type, per_unit))
         line(fmt::format("tw::load_vector<{}>({}, {});", per_unit * target::bytes(type), unit_at(op.dst, u, per_unit), address));
+    else if (target::bytes(type) == 1 && per_unit > 1)
+        line(fmt::format("tw::load_bytes<{}>({}, {});", per_unit, unit_at(op.dst, u, per_unit), address));
     else if (packed(op.dst)) put_half(op.dst, units, u, fmt::format("*reinterpret_cast<const tw::u16*>({})", address));
     else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>({});", x, u, dtype_text(type), address));
     close_unrolled(units);

@@ -18,6 +18,12 @@ int width_of(DType type, int vector_bytes) {
     return size == 4 || (size == 2 && (type == DType::BF16 || type == DType::F16) && width > 1) ? width : 1;
 }
 
+// Of bytes, whole words are read from shared memory and taken apart: where they are packed again, for the matrix unit, nothing of that is
+// left.
+int width_of_read(DType type, int vector_bytes) {
+    return target::bytes(type) == 1 && type != DType::Bool && vector_bytes % 4 == 0 ? vector_bytes : width_of(type, vector_bytes);
+}
+
 class Accesses {
 public:
     Accesses(const ir::Kernel& k, const Facts& facts) : k_(k), facts_(facts), starts_(k) {}
@@ -77,7 +83,7 @@ void plan_accesses(ir::Kernel& k, const Facts& facts) {
         if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) plan = accesses.plan(x->dst, 1);
         if (auto* x = std::get_if<ir::CpAsync>(&s.op); x && !x->whole_vectors)
             plan = accesses.plan(x->src, x->bytes / target::bytes(k.buffers[static_cast<std::size_t>(x->dst.buffer)].dtype));
-        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) width = width_of(type_of(x->dst), x->vector_bytes);
+        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) width = width_of_read(type_of(x->dst), x->vector_bytes);
         if (auto* x = std::get_if<ir::StoreShared>(&s.op)) width = width_of(type_of(x->src), x->vector_bytes);
         if (!plan && width == 0) return;
         set_device(s, [&](ir::DeviceStmt& d) { d.access = plan, d.width = width; });

@@ -21,7 +21,8 @@ constexpr Step kSteps[] = {
     {"remarks", keep_remarks},      {"rings", count_rings},      {"functions", shorten_functions},
     {"searches", guard_searches},   {"skips", skip_ones},        {"masks", split_masks},
     {"folds", plan_folds},          {"accesses", plan_accesses}, {"loops", mark_loops},
-    {"integers", arrange_integers}, {"pins", pin_accumulators},  {"teams", add_carriers},
+    {"integers", arrange_integers}, {"late", delay_integers},    {"pins", pin_accumulators},
+    {"teams", add_carriers},
 };
 
 }  // namespace

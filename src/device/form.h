@@ -11,6 +11,7 @@
 //   accesses   widths of accesses, which of them test what, the read-only path
 //   integers   comparisons and conversions of coordinates by thread and value; C's own division where nothing is negative
 //   loops      loops whose rounds make addresses anew
+//   late       integers that nothing needs before a round's first wgmma, after it
 //   pins       accumulators that a wait gives back
 //   teams      warps that carry messages, and barriers that leave them out
 #pragma once

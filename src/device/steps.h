@@ -16,6 +16,7 @@ void plan_folds(ir::Kernel& k, const Facts& facts);
 void plan_accesses(ir::Kernel& k, const Facts& facts);
 void arrange_integers(ir::Kernel& k, const Facts& facts);
 void mark_loops(ir::Kernel& k, const Facts& facts);
+void delay_integers(ir::Kernel& k, const Facts& facts);
 void pin_accumulators(ir::Kernel& k, const Facts& facts);
 void add_carriers(ir::Kernel& k, const Facts& facts);
 

@@ -620,7 +620,8 @@ struct Launch {
     std::vector<Expr> sizes;    /* value per kernel size */
 };
 // A tensor of a program that has no memory of its own: the elements of another one, from `offset` on, with extents and strides of its own.
-// Both have constant dimensions; the other is a parameter or a buffer whose rows are contiguous.
+// The other is a parameter or a buffer whose rows are contiguous. Either both have constant dimensions, or the view has all elements of the
+// other in dimensions with the same product.
 struct ProgramView {
     int tensor = 0, base = 0;
     std::int64_t offset = 0;

@@ -1,4 +1,5 @@
-// Step 13, refills: a proxy fence between ordinary reads of shared memory and the barrier after which the copy engine writes there again.
+// Step 13, refills: a proxy fence between ordinary reads of shared memory and the barrier after which the copy engine may write there
+// again.
 //
 // Loads of the generic proxy are in no order with writes of the asynchronous one without such a fence, whatever barriers stand between:
 // on an H200 a load whose registers nobody had used yet came back with the next round's bytes (docs/trusted-base.md).
@@ -7,6 +8,7 @@
 #include "lower/refills.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lower/steps.h"
@@ -17,26 +19,43 @@ namespace {
 using ir::Region;
 using ir::Stmt;
 
+// Reads since the last fence, by what stands before the copies that overwrite what they read: the arrays of mbarriers that those copies
+// wait for. An arrival at another array lets none of these copies begin.
+struct Reads {
+    bool any = false, everywhere = false;  // everywhere: a copy that waits for no mbarrier
+    std::set<int> arrays;
+
+    void add(const Reads& r) {
+        any |= r.any, everywhere |= r.everywhere;
+        arrays.insert(r.arrays.begin(), r.arrays.end());
+    }
+    bool end_at(const ir::BarrierRef& b) const { return any && (everywhere || arrays.count(b.array)); }
+};
+
 class Refills {
 public:
-    explicit Refills(const ir::Kernel& k) : k_(k), refilled_(k.buffers.size(), false) {
-        find(k.body, false);
+    explicit Refills(const ir::Kernel& k) : k_(k), refilled_(k.buffers.size()) {
+        find(k.body, false, {});
         for (const Writer& copy : writers_) {
             for (std::size_t b = 0; copy.engine && b < refilled_.size(); ++b) {
-                if (shares_bytes(copy.buffer, static_cast<int>(b))) refilled_[b] = refilled_[b] || follows_others(copy);
+                if (!shares_bytes(copy.buffer, static_cast<int>(b)) || !follows_others(copy)) continue;
+                refilled_[b].add({true, copy.after.empty(), copy.after});
             }
         }
     }
 
-    bool any() const { return std::find(refilled_.begin(), refilled_.end(), true) != refilled_.end(); }
-    // `pending`: there are reads since the last fence. Returns whether there are at the end.
-    bool add_fences(Region& region, bool pending) const { return walk(region, pending, true); }
+    bool any() const {
+        return std::any_of(refilled_.begin(), refilled_.end(), [](const Reads& r) { return r.any; });
+    }
+    // `pending`: reads since the last fence. Returns those at the end.
+    Reads add_fences(Region& region, const Reads& pending) const { return walk(region, pending, true); }
 
 private:
     struct Writer {
         const Stmt* stmt;
         int buffer;
         bool engine, in_loop;
+        std::set<int> after;  // arrays of mbarriers that are waited for before it, in the lists of statements around it
     };
 
     bool shares_bytes(int x, int y) const {
@@ -51,34 +70,36 @@ private:
                            [&](const Writer& w) { return w.stmt != copy.stmt && shares_bytes(w.buffer, copy.buffer); });
     }
 
-    void find(const Region& region, bool in_loop) {
+    void find(const Region& region, bool in_loop, std::set<int> after) {
         for (const Stmt& s : region) {
-            if (const auto* x = std::get_if<ir::TmaLoad>(&s.op)) writers_.push_back({&s, x->dst.buffer, true, in_loop});
-            if (const auto* x = std::get_if<ir::StoreShared>(&s.op)) writers_.push_back({&s, x->dst.buffer, false, in_loop});
-            if (const auto* x = std::get_if<ir::CpAsync>(&s.op)) writers_.push_back({&s, x->dst.buffer, false, in_loop});
-            if (const auto* f = std::get_if<ir::For>(&s.op)) find(f->body, true);
-            if (const auto* i = std::get_if<ir::If>(&s.op)) find(i->then, in_loop), find(i->otherwise, in_loop);
-            if (const auto* r = std::get_if<ir::Role>(&s.op)) find(r->body, in_loop);
-            if (const auto* e = std::get_if<ir::Elect>(&s.op)) find(e->body, in_loop);
+            if (const auto* x = std::get_if<ir::BarrierWait>(&s.op)) after.insert(x->barrier.array);
+            if (const auto* x = std::get_if<ir::TmaLoad>(&s.op)) writers_.push_back({&s, x->dst.buffer, true, in_loop, after});
+            if (const auto* x = std::get_if<ir::StoreShared>(&s.op)) writers_.push_back({&s, x->dst.buffer, false, in_loop, {}});
+            if (const auto* x = std::get_if<ir::CpAsync>(&s.op)) writers_.push_back({&s, x->dst.buffer, false, in_loop, {}});
+            if (const auto* f = std::get_if<ir::For>(&s.op)) find(f->body, true, after);
+            if (const auto* i = std::get_if<ir::If>(&s.op)) find(i->then, in_loop, after), find(i->otherwise, in_loop, after);
+            if (const auto* r = std::get_if<ir::Role>(&s.op)) find(r->body, in_loop, after);
+            if (const auto* e = std::get_if<ir::Elect>(&s.op)) find(e->body, in_loop, after);
         }
     }
 
     // After this statement another thread, or the copy engine, may act on what was read before it.
-    static bool tells_others(const Stmt& s) {
-        bool tells = std::holds_alternative<ir::BarrierArrive>(s.op) || std::holds_alternative<ir::BarrierExpect>(s.op) ||
-                     std::holds_alternative<ir::CpAsyncArrive>(s.op) || std::holds_alternative<ir::BlockSync>(s.op) ||
-                     std::holds_alternative<ir::NamedSync>(s.op) || std::holds_alternative<ir::NamedArrive>(s.op) ||
-                     std::holds_alternative<ir::WarpSync>(s.op) || std::holds_alternative<ir::ClusterArrive>(s.op) ||
-                     std::holds_alternative<ir::TmaLoad>(s.op);
+    static bool tells_others(const Stmt& s, const Reads& reads) {
+        if (const auto* a = std::get_if<ir::BarrierArrive>(&s.op)) return reads.end_at(a->barrier);
+        bool tells = std::holds_alternative<ir::BarrierExpect>(s.op) || std::holds_alternative<ir::CpAsyncArrive>(s.op) ||
+                     std::holds_alternative<ir::BlockSync>(s.op) || std::holds_alternative<ir::NamedSync>(s.op) ||
+                     std::holds_alternative<ir::NamedArrive>(s.op) || std::holds_alternative<ir::WarpSync>(s.op) ||
+                     std::holds_alternative<ir::ClusterArrive>(s.op) || std::holds_alternative<ir::TmaLoad>(s.op);
         // What an elected thread does, all lanes fence before: each ends its own loads.
-        if (const auto* e = std::get_if<ir::Elect>(&s.op)) ir::for_each_stmt(e->body, [&](const Stmt& x) { tells |= tells_others(x); });
+        if (const auto* e = std::get_if<ir::Elect>(&s.op))
+            ir::for_each_stmt(e->body, [&](const Stmt& x) { tells |= tells_others(x, reads); });
         return tells;
     }
 
-    bool walk(Region& region, bool pending, bool change) const {
+    Reads walk(Region& region, Reads pending, bool change) const {
         for (std::size_t n = 0; n < region.size(); ++n) {
-            if (pending && tells_others(region[n])) {
-                pending = false;
+            if (pending.any && tells_others(region[n], pending)) {
+                pending = {};
                 if (change) {
                     Stmt fence;
                     fence.op = ir::ProxyFence{};
@@ -88,16 +109,18 @@ private:
                 }
             }
             Stmt& s = region[n];
-            if (std::holds_alternative<ir::ProxyFence>(s.op)) pending = false;
-            if (const auto* load = std::get_if<ir::LoadShared>(&s.op)) pending |= refilled_[static_cast<std::size_t>(load->src.buffer)];
+            if (std::holds_alternative<ir::ProxyFence>(s.op)) pending = {};
+            if (const auto* load = std::get_if<ir::LoadShared>(&s.op)) pending.add(refilled_[static_cast<std::size_t>(load->src.buffer)]);
             if (auto* f = std::get_if<ir::For>(&s.op)) {
-                const bool around = pending || walk(f->body, pending, false);  // what an iteration leaves, the next one finds
-                pending = walk(f->body, around, change) || pending;
+                Reads around = pending;
+                around.add(walk(f->body, pending, false));  // what an iteration leaves, the next one finds
+                pending.add(walk(f->body, around, change));
             } else if (auto* i = std::get_if<ir::If>(&s.op)) {
-                const bool then = walk(i->then, pending, change), otherwise = walk(i->otherwise, pending, change);
-                pending = then || otherwise;
+                const Reads then = walk(i->then, pending, change), otherwise = walk(i->otherwise, pending, change);
+                pending = then;
+                pending.add(otherwise);
             } else if (auto* r = std::get_if<ir::Role>(&s.op)) {
-                pending |= walk(r->body, pending, change);
+                pending.add(walk(r->body, pending, change));
             }
         }
         return pending;
@@ -105,14 +128,14 @@ private:
 
     const ir::Kernel& k_;
     std::vector<Writer> writers_;
-    std::vector<bool> refilled_;  // by buffer
+    std::vector<Reads> refilled_;  // by buffer
 };
 
 }  // namespace
 
 void fence_refills(ir::Kernel& kernel) {
     const Refills refills(kernel);
-    if (refills.any()) refills.add_fences(kernel.body, false);
+    if (refills.any()) refills.add_fences(kernel.body, {});
     ir::number_statements(kernel);
 }
 

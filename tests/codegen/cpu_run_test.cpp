@@ -203,6 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu,
                              {"../tests/codegen/cpu/decisions", 2, {{1, 1}, {2, 700}}, {}},
                              {"../tests/codegen/cpu/decisions", 3, {{1, 1}, {12, 70}}, {}},
                              {"../tests/codegen/cpu/decisions", 4, {{1, 1}, {3, 600}, {2, 100}}, {}},
+                             {"../tests/codegen/cpu/decisions", 5, {{1, 1}, {3, 600}, {2, 256}}, {}},
                          }),
                          [](const auto& given) {
                              return fs::path(given.param.file).filename().string() + "_" + std::to_string(given.index);
@@ -220,6 +221,7 @@ TEST(OnCpuDecisions, EachIsTakenSomewhere) {
                               {"c_slot == 3) c_slot = 0, c_phase ^= 1", "../tests/codegen/cpu/decisions", 2},
                               {"tw::floor_div(", "../tests/codegen/cpu/decisions", 3},
                               {"const bool place_any = x_own >= ", "../tests/codegen/cpu/decisions", 4},
+                              {"tw::load_bytes<8>(", "../tests/codegen/cpu/decisions", 5},
                               {"tw::gelu_approx(", "bias_gelu", 0},
                               {"auto inside = [&](int v)", "../tests/gpu/kernels/masks", 0},
                               {"r0 = r0 + ", "reductions", 0},

@@ -30,6 +30,7 @@ std::vector<Subject> subjects() {
         {"kernels/cumsum.py", 0, {{"BN", 512}}, {{"M", 2}, {"N", 513}}},
         {"kernels/gemm_sm80.py", 0, {{"BM", 64}, {"BN", 64}, {"STAGES", 2}}, {{"M", 65}, {"N", 8}, {"K", 72}}},
         {"kernels/gemm_cluster_sm90.py", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 200}, {"N", 136}, {"K", 200}}},
+        {"kernels/gemm_deferred_sm90.py", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 200}, {"N", 136}, {"K", 200}}},
         {"kernels/attention_sm90.py", 3, {{"D", 64}, {"STAY", 0}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 100}}},
     };
 }
@@ -103,6 +104,21 @@ TEST(DeviceForm, TakesEachDecision) {
     EXPECT_GT(statements_with(form("kernels/vector_add.py"), [](const auto& d) { return d.access && d.access->width > 1; }), 0);
     const ir::Kernel gelu = form("kernels/bias_gelu.py");
     EXPECT_NE(ir::print(gelu).find("gelu.approx("), std::string::npos);
+}
+
+// The coordinates of a tile stand after its first wgmma where only its store needs them, and stay where the loads do.
+TEST(DeviceForm, IntegersComeAfterTheFirstProduct) {
+    const std::string text = ir::print(device_form(kernel_of("kernels/gemm_deferred_sm90.py", {}, 0)));
+    const auto producer = text.find("role producer"), consumer = text.find("role consumer");
+    ASSERT_LT(producer, consumer);
+    auto after = [&](const char* what, std::size_t from) { return text.find(what, from); };
+    EXPECT_LT(after("per_group", producer), after("tma_load", producer));
+    EXPECT_LT(after("bn = ", producer), after("tma_load", producer));
+    const auto commit = after("wgmma_commit", consumer), second = after("wgmma_commit", commit + 1);
+    for (const char* integer : {"per_group", "in_group", "bm", "bn"}) {
+        EXPECT_GT(after(integer, consumer), commit) << integer;
+        EXPECT_LT(after(integer, consumer), second) << integer;
+    }
 }
 
 // A wrong decision is a wrong run: nothing else has to be trusted for it.

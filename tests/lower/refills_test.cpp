@@ -86,6 +86,51 @@ TEST(Refills, ABufferThatIsFilledOnceNeedsNone) {
     EXPECT_EQ(after_the_step(text).second, 0);
 }
 
+// Two rings: a slot of one is given back while reads of the other go on. The fence stands where the slot that was read is given back.
+TEST(Refills, AnArrivalThatLetsOtherCopiesBeginNeedsNone) {
+    const std::string text = R"py(import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_90a", computes="Y[m, n] = X[m, n] * S[n]")
+def k(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, N), Y: tw.Tensor(f32, M, N)):
+    tw.assume(N % 8 == 0)
+    bm = tw.grid(tw.cdiv(M, 64))
+    s = tw.shared(f32, (2, 64))
+    x = tw.shared(f32, (2, 32, 64))
+    scales = tw.pipeline(2, consumers=1)
+    ring = tw.pipeline(2, consumers=1)
+    with tw.warpgroups(0, name="producer"):
+        for c in tw.range(tw.cdiv(N, 64)):
+            a = scales.acquire()
+            tw.tma_load(s[a], S[c * 64 : c * 64 + 64], on=scales.full(a))
+            for h in tw.range(2):
+                slot = ring.acquire()
+                tw.tma_load(x[slot], X[bm * 64 + h * 32, c * 64], on=ring.full(slot))
+    with tw.warpgroups(1, name="consumer"):
+        met = tw.named_barrier(1, 128)
+        for c in tw.range(tw.cdiv(N, 64)):
+            a = scales.wait()
+            by = tw.load(s[a])
+            for h in tw.range(2):
+                slot = ring.wait()
+                WHAT
+                tw.store(Y[bm * 64 + h * 32, c * 64], row * by[None, :])
+            met.sync()
+            scales.release()
+)py";
+    auto with = [&](const std::string& what) {
+        std::string made = text;
+        return made.replace(made.find("WHAT"), 4, what);
+    };
+    EXPECT_EQ(after_the_step(with("ring.release()\n                row = tw.zeros(f32, (32, 64))")).second, 1)
+        << "where the scales are given back";
+    EXPECT_EQ(after_the_step(with("row = tw.load(x[slot])\n                met.sync()\n                ring.release()")).second, 2)
+        << "at the barrier inside, which ends both reads, and after the loop, which may have had no round";
+}
+
 TEST(Refills, OperandsOfTheMatrixUnitNeedNone) {
     EXPECT_EQ(after_the_step(read_text(repository("tests/verify/bugs/correct_multicast_gemm_control.py"))).second, 0);
 }

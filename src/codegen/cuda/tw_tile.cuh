@@ -65,7 +65,14 @@ TW_DEVICE u32 swizzle(u32 address) {
 TW_DEVICE float bf16_at(u32 word, int odd) { return __uint_as_float(odd ? word & 0xffff0000u : word << 16); }
 TW_DEVICE float round_bf16(float x) { return from_bf16(to_bf16(x)); }
 // Four 8-bit values as one word, the first in the lowest byte.
-TW_DEVICE u32 pack_bytes(u32 a, u32 b, u32 c, u32 d) { return (a & 0xffu) | (b & 0xffu) << 8 | (c & 0xffu) << 16 | d << 24; }
+// Four neighbours as a register of the matrix unit. Copied as a whole: of bytes that load_bytes has made of words, the compiler sees the words again.
+template <class T>
+TW_DEVICE u32 word_of_bytes(const T* x) {
+  static_assert(sizeof(T) == 1, "bytes");
+  u32 word;
+  memcpy(&word, x, 4);
+  return word;
+}
 TW_DEVICE u32 half_of(u32 word, int odd) { return odd ? word >> 16 : word & 0xffffu; }
 TW_DEVICE u32 halves_swapped(u32 word) { return word >> 16 | word << 16; }
 TW_DEVICE u32 low_and_high(u32 low, u32 high) { return (low & 0xffffu) | (high & 0xffff0000u); }
@@ -183,6 +190,13 @@ TW_DEVICE void load_vector(T* x, const void* p) {
   } else {
     x[0] = *reinterpret_cast<const T*>(p);
   }
+}
+template <int BYTES, class T>
+TW_DEVICE void load_bytes(T* x, const void* p) {
+  static_assert(sizeof(T) == 1 && BYTES % 4 == 0, "whole words of bytes");
+  u32 words[BYTES / 4];
+  load_vector<BYTES>(words, p);
+  memcpy(x, words, BYTES);
 }
 // Read-only for the whole kernel: through the non-coherent path.
 template <int BYTES, class T>

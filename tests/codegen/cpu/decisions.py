@@ -1,6 +1,6 @@
 """One kernel for each decision that the printer takes by itself and no shipped kernel for CPUs shows (docs/trusted-base.md)."""
 import tilewright as tw
-from tilewright import bf16, f32
+from tilewright import bf16, f32, i8
 
 M, N = tw.sizes("M N")
 
@@ -64,3 +64,15 @@ def found_first(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M)):
     top = tw.max(x, axis=1) * 1.0
     place = tw.where(x == top[:, None], tw.coord(x, 1).to(f32), float("inf"))
     tw.store(Y[m : m + 1], tw.min(place, axis=1))
+
+
+@tw.kernel(target="sm_80", threads=32)
+def bytes_in_words(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
+    """Bytes of shared memory are read in words."""
+    m = tw.grid(M)
+    s = tw.shared(i8, (256,))
+    for k in tw.range(tw.cdiv(N, 256)):
+        tw.sync()
+        tw.store(s, (tw.load(X[m, k * 256 : k * 256 + 256], fill=0.0) * 100.0).to(i8))
+        tw.sync()
+        tw.store(Y[m, k * 256], tw.load(s, layout=tw.blocked(vector=8)).to(f32))

@@ -151,12 +151,6 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
     }
     
     for (int t_2_ = int(blockIdx.x); t_2_ < ((((S_ + 127) / 128) * HK_) * B_); t_2_ += int(gridDim.x)) {
-      const int columns_2_ = (S_ + 127) / 128;
-      const int b_2_ = t_2_ / (columns_2_ * HK_);
-      const int h_2_ = (t_2_ / columns_2_) % HK_;
-      const int bq_2_ = t_2_ % columns_2_;
-      const int row_2_ = (bq_2_ * 128) + (w_ * 64);
-      const int tiles_2_ = (T_ + 127) / 128;
       const int qs_2_ = queries_consumed_slot;
       tw::mbarrier_wait(smem + AT_queries_full_ + 8 * qs_2_, queries_consumed_phase);  
       if (++queries_consumed_slot == 2) queries_consumed_slot = 0, queries_consumed_phase ^= 1;
@@ -178,6 +172,12 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
         tw::wgmma_m64n128k16_bf16_ss(s_, desc_a + 1030, desc_b + 1030, 1);
       }
       tw::wgmma_commit();
+      const int columns_2_ = (S_ + 127) / 128;
+      const int b_2_ = t_2_ / (columns_2_ * HK_);
+      const int h_2_ = (t_2_ / columns_2_) % HK_;
+      const int bq_2_ = t_2_ % columns_2_;
+      const int row_2_ = (bq_2_ * 128) + (w_ * 64);
+      const int tiles_2_ = (T_ + 127) / 128;
       tw::wgmma_wait<0>();
 #pragma unroll
       for (int v = 0; v < 64; ++v) {
