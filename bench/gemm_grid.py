@@ -2,9 +2,10 @@
 
     python3 bench/gemm_grid.py SUITE.json [--shapes 100] [--seed 2026] [--most 2^41]      writes a suite: tilewright bench --suite SUITE.json --json OUT.json
 
-The choice is the dispatch table's, by tuned data and its predictions: no GPU is needed to make it, and nothing of it is made for these shapes. --most bounds multiply-adds of a shape, for short runs.
+The choice is the dispatch table's, by tuned data and its predictions: neither a GPU nor torch is needed to make it. --most bounds multiply-adds of a shape, for short runs.
 """
 import argparse
+import ctypes
 import json
 import os
 import random
@@ -15,16 +16,33 @@ sys.path.insert(0, os.path.join(ROOT, "python"))
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 12288, 16384)
 
 
+_modules = {}
+
+
+def _choice(file, kernel, m, n, k):
+    """(predicted microseconds, constants) of a candidate for these sizes, or None."""
+    from tilewright._library import Tensor, check, library
+
+    if file not in _modules:
+        _modules[file] = ctypes.c_void_p()
+        check(library().tw_module_load(json.dumps({"path": os.path.join(ROOT, "kernels", file)}).encode(), ctypes.byref(_modules[file])))
+    tensors, text = (Tensor * 3)(), ctypes.c_char_p()
+    for t, place, dims in zip(tensors, (1 << 44, 2 << 44, 3 << 44), ((m, k), (n, k), (m, n))):  # never touched: only their shapes count
+        t.address, t.dtype, t.rank = place, b"bf16", 2
+        t.dims[:2], t.strides[:2] = dims, (dims[1], 1)
+    if library().tw_module_choose(_modules[file], kernel.encode(), tensors, 3, (ctypes.c_double * 1)(), 0, ctypes.byref(text)):
+        return None
+    found = json.loads(text.value.decode())
+    return found["predicted_us"], {name: value for name, value in found["constants"].items() if name != "T"}  # bf16 is the first variant
+
+
 def chosen(m, n, k):
     """file, kernel, constants of the dispatch for these sizes."""
-    import torch
-
     from tilewright import _dispatch
 
-    tensors = [torch.empty(*shape, dtype=torch.bfloat16) for shape in ((m, k), (n, k), (m, n))]  # never touched: only their shapes count
-    plan = _dispatch._choose("matmul_tn", tensors, {}, _dispatch.HOST)
-    constants = {name: value for name, value in plan.choice["constants"].items() if name != "T"}  # bf16 is the first variant
-    return "kernels/" + os.path.basename(plan.kernel._module.file), plan.kernel.name, constants
+    fitting = [(file, kernel, c) for file, kernel in _dispatch.table()["matmul_tn"] for c in [_choice(file, kernel, m, n, k)] if c]
+    file, kernel, (_, constants) = fitting[_dispatch.preferred([c[0] for _, _, c in fitting])]
+    return "kernels/" + file, kernel, constants
 
 
 def main():

@@ -58,10 +58,12 @@ def produce(ring, sA, sB, A, B, A_K_LAST, B_K_LAST, BN, GROUP):
 @tw.inline
 def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
     """A tile is stored behind the next one's first k blocks; *_K_LAST says that an operand is contiguous along k."""
-    CHUNKS = BN // 64
+    WIDE = 64 if BN % 64 == 0 else 32  # columns of a chunk
+    CHUNKS = BN // WIDE
+    ODD = CHUNKS % 2  # then the last chunk has a buffer of its own: the others alternate across tiles
     sA = tw.shared(T, (STAGES, 128, 64) if A_K_LAST else (STAGES, 64, 128), swizzle=128)
     sB = tw.shared(T, (STAGES, BN, 64) if B_K_LAST else (STAGES, 64, BN), swizzle=128)
-    sC = tw.shared(T, (2, 2, 64, 64), swizzle=128)
+    sC = tw.shared(T, (2, 2 + ODD, 64, WIDE), swizzle=2 * WIDE)
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         produce(ring, sA, sB, A, B, A_K_LAST, B_K_LAST, BN, GROUP)
@@ -80,7 +82,7 @@ def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
                 if j > 0:
                     ring.release(keep=1)
                 if holds == 1:
-                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
+                    put(C, sC[w, 2 if ODD and j == CHUNKS - 1 else j % 2], done, held[:, j * WIDE : j * WIDE + WIDE], row, column + j * WIDE)
             for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
                 slot = ring.wait()
                 multiply(acc, sA[slot], sB[slot], w, False, A_K_LAST, B_K_LAST)
@@ -93,7 +95,7 @@ def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
             holds = 1
         if holds == 1:
             for j in tw.unroll(CHUNKS):
-                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
+                put(C, sC[w, 2 if ODD and j == CHUNKS - 1 else j % 2], done, held[:, j * WIDE : j * WIDE + WIDE], row, column + j * WIDE)
         tw.tma_store_wait(0)
 
 
@@ -137,16 +139,16 @@ def product(
 
 
 @tw.kernel(product, name="gemm_deferred_" + WAY.name, dependent_launch=DEPENDENT)
-def gemm_deferred(A, B, C, BN, STAGES, GROUP, WAY: tw.each(TN), T: tw.each(bf16, f16), DEPENDENT: tw.const(0, 1) = 0):
-    """The store hides behind the next tile."""
-    tw.assume(K > BN)
-    deferred(A, B, C, T, WAY.A, WAY.B, BN, STAGES, GROUP)
+def gemm_deferred(A, B, C, BN, STAGES, GROUP, WAY: tw.each(TN), T: tw.each(bf16, f16), DEPENDENT: tw.const(0, 1) = 0, LESS: tw.const(0, 32, 64, 96) = 0):
+    """The store hides behind the next tile. Tiles that are LESS columns narrower are for outputs whose last wave they fill better."""
+    tw.assume(K > tw.max(((BN - LESS) // (64 if LESS % 64 == 0 else 32) - 1) * 64, 128))  # as many k blocks as chunks of columns, and three at least
+    deferred(A, B, C, T, WAY.A, WAY.B, BN - LESS, STAGES, GROUP)
 
 
 @tw.kernel(product, name="gemm_deferred_" + WAY.name, dependent_launch=DEPENDENT)
 def gemm_deferred_other(A, B, C, BN, STAGES, GROUP, WAY: tw.each(NN, NT, TT), T: tw.each(bf16), DEPENDENT: tw.const(0, 1) = 0):
     """The store hides behind the next tile."""
-    tw.assume(K > BN)
+    tw.assume(K > tw.max(BN - 64, 128))  # as many k blocks as chunks of columns, and three at least
     deferred(A, B, C, T, WAY.A, WAY.B, BN, STAGES, GROUP)
 
 

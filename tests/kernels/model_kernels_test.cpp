@@ -71,6 +71,7 @@ TEST_P(ModelKernel, AgreesWithTheReference) {
 const lower::ConstValues kNarrow = {{"BN", 128}, {"STAGES", 2}};
 const lower::ConstValues kTwoStages = {{"STAGES", 2}};
 
+const lower::ConstValues kLowTiles = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 3}, {"TOGETHER", 2}, {"LAG", 1}};
 const Case kCases[] = {
     {"gemm_fp8_sm90", "gemm_fp8_fast", kNarrow, {{"M", 1}, {"N", 8}, {"K", 16}}},
     {"gemm_fp8_sm90", "gemm_fp8_fast", kNarrow, {{"M", 130}, {"N", 136}, {"K", 272}}},
@@ -86,6 +87,8 @@ const Case kCases[] = {
     {"gemm_int8_tf32_sm90", "gemm_int8_rows", kNarrow, {{"M", 70}, {"N", 136}, {"K", 144}}},
     {"gemm_int8_tf32_sm90", "gemm_tf32", kNarrow, {{"M", 1}, {"N", 4}, {"K", 4}}, true},
     {"gemm_int8_tf32_sm90", "gemm_tf32", kNarrow, {{"M", 130}, {"N", 132}, {"K", 68}}},
+    {"gemm_int8_tf32_sm90", "gemm_tf32_fast", kNarrow, {{"M", 1}, {"N", 4}, {"K", 4}}, true},
+    {"gemm_int8_tf32_sm90", "gemm_tf32_fast", {{"LESS", 32}}, {{"M", 130}, {"N", 260}, {"K", 68}}},
     {"gemm_f32_sm90", "row_scales", {{"BK", 1024}}, {{"M", 3}, {"K", 8}}, true},
     {"gemm_f32_sm90", "row_scales", {{"BK", 1024}}, {{"M", 2}, {"K", 2056}}},
     {"gemm_f32_sm90", "split", {{"BK", 1024}}, {{"M", 3}, {"K", 1032}}},
@@ -114,9 +117,20 @@ const Case kCases[] = {
     {"attention_variants_sm90", "attention_softcap", {{"D", 64}}, {{"B", 1}, {"HK", 1}, {"S", 290}, {"T", 300}}},
     {"attention_variants_sm90", "attention_alibi", {{"D", 64}, {"BN", 64}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 140}}},
     {"attention_variants_sm90", "attention_packed", {{"D", 64}, {"BN", 64}}, {{"HK", 1}, {"P", 300}, {"E", 4}, {"TILES", 7}}},
-    {"moe_sm90", "moe_gate", {}, {{"T", 5}, {"E", 9}}, true},
-    {"moe_sm90", "moe_gate", {}, {{"T", 2}, {"E", 200}}},
-    {"moe_sm90", "moe_combine", {}, {{"T", 5}, {"P", 12}, {"N", 1032}, {"TOP", 3}}, true},
+    {"moe_layer_sm90", "moe_gate", {{"TOP", 3}}, {{"T", 5}, {"E", 9}}, true},
+    {"moe_layer_sm90", "moe_gate", {{"TOP", 8}}, {{"T", 130}, {"E", 8}}},
+    {"moe_layer_sm90", "moe_gate", {{"TOP", 8}}, {{"T", 2}, {"E", 200}}},
+    {"moe_layer_sm90", "expert_counts", {}, {{"P", 300}, {"E", 5}}},
+    {"moe_layer_sm90", "counts_before", {}, {{"B", 130}, {"E", 20}}, true},
+    {"moe_layer_sm90", "expert_offsets", {}, {{"E", 9}}, true},
+    {"moe_layer_sm90", "row_places", {}, {{"P", 300}, {"E", 5}}},
+    {"moe_layer_sm90", "rows_in_order", {}, {{"P", 300}}, true},
+    {"moe_layer_sm90", "tile_owners", {}, {{"F", 40}, {"BATCHES", 5}}, true},
+    {"moe_layer_sm90", "tile_rows", {}, {{"E", 5}, {"BATCHES", 17}}, true},
+    {"moe_layer_sm90", "expert_hidden", kLowTiles, {{"T", 9}, {"P", 70}, {"E", 3}, {"N", 72}, {"K", 136}, {"BATCHES", 5}}},
+    {"moe_layer_sm90", "expert_outputs", kLowTiles, {{"P", 70}, {"E", 3}, {"N", 136}, {"K", 72}, {"BATCHES", 5}}},
+    {"moe_layer_sm90", "expert_outputs", kLowTiles, {{"P", 70}, {"E", 3}, {"N", 136}, {"K", 40}, {"BATCHES", 5}}},
+    {"moe_layer_sm90", "weighted_sum", {{"TOP", 3}}, {{"T", 5}, {"N", 1032}}, true},
     {"decode_paged_sm90", "paged_parts", {}, {{"B", 2}, {"HK", 1}, {"G", 3}, {"PAGES", 5}, {"MP", 2}, {"D", 72}}},
     {"decode_paged_sm90", "paged_parts", {}, {{"B", 1}, {"HK", 1}, {"G", 3}, {"PAGES", 12}, {"MP", 11}, {"D", 40}}},
     {"decode_paged_sm90", "paged_join", {}, {{"B", 3}, {"HK", 1}, {"G", 3}, {"MP", 70}, {"D", 40}}},
