@@ -183,6 +183,24 @@ def grouped_gemm(d):
     return (x, w, ends), {}, reference
 
 
+def moe(d):
+    experts, top = d.random.randint(1, 12 if d.large else 3), d.random.randint(1, 8)
+    top = min(top, experts)
+    tokens, n, k = d.size(1, 300 if d.large else 6), 8 * d.size(1, 60 if d.large else 6), 8 * d.size(1, 60 if d.large else 6)
+    x, scores, w, v = d.tensor(tokens, k), d.tensor(tokens, experts), d.tensor(experts, 2, n, k, scale=k ** -0.5), d.tensor(experts, k, n, scale=n ** -0.5)
+
+    def reference():
+        best, expert = torch.sort(scores.double(), dim=1, descending=True, stable=True)
+        weight, out = torch.softmax(best[:, :top], 1), torch.zeros(tokens, k, dtype=torch.float64, device=x.device)
+        for e in range(experts):
+            token, j = torch.nonzero(expert[:, :top] == e, as_tuple=True)
+            h = F.silu(x[token].double() @ w[e, 0].double().t()) * (x[token].double() @ w[e, 1].double().t())
+            out.index_add_(0, token, h @ v[e].double().t() * weight[token, j, None])
+        return out
+
+    return (x, scores, w, v, top), {}, reference
+
+
 def fp8(d, *shape):
     return torch.randn(shape, generator=d.generator, device=d.device).to(torch.float8_e4m3fn)
 
@@ -201,6 +219,15 @@ def matmul_fp8_blocks(d):
     sa, sb = torch.rand(kb, m, device=d.device) + 0.5, torch.rand(nb, kb, device=d.device) + 0.5
     wide = lambda t, *dims: functools.reduce(lambda x, dim: x.repeat_interleave(128, dim), dims, t.double())  # noqa: E731
     return (a, b, sa, sb), {}, lambda: (a.double() * wide(sa.t(), 1)) @ (b.double() * wide(sb, 0, 1)).t()
+
+
+def matmul_f32(d):
+    m, n, k = d.size(1, 1500), d.size(4, 1500), d.size(8, 3000)
+    a, b = (torch.randn(r, k, generator=d.generator, device=d.device) for r in (m, n))
+    precision = d.random.choice(("f32", "tf32", "tf32_fast"))
+    if precision != "f32":  # numbers that tf32 has
+        a, b = ((x.view(torch.int32) & -8192).view(torch.float32) for x in (a, b))
+    return (a, b), {"precision": precision}, lambda: a.double() @ b.double().t()
 
 
 def matmul_int8(d):
@@ -292,8 +319,8 @@ CASES = [matmul, matmul, matmul, matmul, linear, linear, linear, matmul_gated, a
          along("logsumexp", lambda x, dim: torch.logsumexp(x, dim)), along("sum", lambda x, dim: x.sum(dim)), along("mean", lambda x, dim: x.mean(dim)),
          along("max", lambda x, dim: x.amax(dim)), along("min", lambda x, dim: x.amin(dim)), along("argmax", lambda x, dim: x.argmax(dim)), along("cumsum", lambda x, dim: x.cumsum(dim)),
          along("cumprod", lambda x, dim: x.cumprod(dim), scale=0.01, shift=1.0), norm("layernorm"), norm("layernorm"), norm("rmsnorm"), cross_entropy, rope, transpose,
-         elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm,
-         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward")]
+         elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm, moe,
+         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_f32, matmul_f32, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward")]
 
 
 def judge(got, want):

@@ -6,10 +6,11 @@
 """
 import ctypes
 import json
+import re
 
 import harness as tw
 
-DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8", "tf32": "float32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32}
 
 
@@ -38,6 +39,9 @@ class PlannedKernel:
                 if text in self.plan["sizes"]:
                     if sizes.setdefault(text, int(n)) != n:
                         raise Unfit(f"{t['name']}: {text} is {n} here and {sizes[text]} elsewhere")
+                multiple = re.fullmatch(r"\((\w+) \* (\d+)\)", text)
+                if multiple and multiple[1] in self.plan["sizes"]:
+                    sizes.setdefault(multiple[1], int(n) // int(multiple[2]))
         for t in self.plan["tensors"]:
             for text, n, stride, given in zip(t["dims"], tensors[t["name"]].shape, t["strides"], tensors[t["name"]].stride()):
                 if value(text, sizes) != n:

@@ -80,3 +80,45 @@ def gathered_swiglu(x, w, rows, ends, *, strict=False):
     """silu(x[rows] @ gate) * (x[rows] @ up) of each row's expert; w is (E, 2, N, K): gate, then up."""
     silu = lambda a: _torch().nn.functional.silu(a)  # noqa: E731
     return _run("gathered_swiglu", x, w, ends, rows, strict, lambda: _by_expert(x[rows.long()], w, ends, lambda a, b: silu(a @ b[0].t()) * (a @ b[1].t())))
+
+
+def _moe_constants(rows, experts, top):
+    """Tiles as high as an expert has rows on average; for few rows low ones and more slots, because the weights' stream is all that counts."""
+    average = rows // (experts if experts else 1)
+    if average >= 96:
+        return {"TOP": top, "HIGH": 256 if average >= 192 else 128, "STEP": 32, "TOGETHER": 7}
+    return {"TOP": top, "HIGH": 64, "STEP": 16, "STAGES": 7, "LAG": 4, "TOGETHER": 8}
+
+
+def _moe_in_torch(x, scores, w, v, top):
+    torch = _torch()
+    best, expert = torch.sort(scores.float(), dim=1, descending=True, stable=True)
+    weight, expert = torch.softmax(best[:, :top], 1), expert[:, :top]
+    out = torch.zeros(x.shape, dtype=torch.float32, device=x.device)
+    for e in range(w.shape[0]):
+        token, k = torch.nonzero(expert == e, as_tuple=True)
+        h = (torch.nn.functional.silu((x[token] @ w[e, 0].t()).float()) * (x[token] @ w[e, 1].t()).float()).to(x.dtype)
+        out.index_add_(0, token, (h @ v[e].t()).float() * weight[token, k, None])
+    return out.to(x.dtype)
+
+
+@_operation("(Tensor x, Tensor scores, Tensor w, Tensor v, int top, *, bool strict=False) -> Tensor")
+def moe(x, scores, w, v, top, *, strict=False):
+    """A layer of experts. Each token of x (T, K) goes to the `top` experts with the largest scores (T, E), the first of equal ones first; w (E, 2, N, K) holds their gate and up matrices,
+    v (E, K, N) their last ones. The results are added with the softmax of those scores as weights."""
+    arrays = arrays_of(x)
+    if len(w.shape) != 4 or tuple(v.shape) != (w.shape[0], w.shape[3], w.shape[2]) or tuple(scores.shape) != (x.shape[0], w.shape[0]) or x.shape[-1] != w.shape[-1]:
+        raise TilewrightError(1, f"moe: {tuple(x.shape)}, {tuple(scores.shape)}, {tuple(w.shape)} and {tuple(v.shape)} do not fit")
+
+    def ours():
+        if _torch() is None or any(arrays.dtype(t) != "bf16" for t in (x, scores, w, v)):
+            raise Unfit("torch tensors of bf16 are taken")
+        if not 1 <= top <= 8:
+            raise Unfit("at most 8 experts a token are taken")
+        out = arrays.empty(tuple(x.shape), "bf16", x)
+        if arrays.size(out):
+            given = tuple(arrays.contiguous(t) for t in (x, scores, w, v))
+            _dispatch.run("moe", arrays, given, (out,), (), _moe_constants(x.shape[0] * top, w.shape[0], top))
+        return out
+
+    return _or_torch("moe", strict, ours, lambda: _moe_in_torch(x, scores, w, v, top))

@@ -99,6 +99,38 @@ def matmul_int8(a, b, scale_a=None, scale_b=None, *, strict=False):
     return _or_torch("matmul_int8", strict, ours, theirs)
 
 
+_F32_PRECISIONS = {"f32": "matmul_f32", "tf32": "matmul_tf32", "tf32_fast": "matmul_tf32_fast"}
+
+
+def _as_tf32(x):
+    """The same memory for a kernel that takes tf32: the matrix unit leaves the low bits of each number out."""
+    x = x.view(x.shape)
+    x.tilewright_dtype = "tf32"
+    return x
+
+
+@_operation("(Tensor a, Tensor b, *, str precision='f32', bool strict=False) -> Tensor")
+def matmul_f32(a, b, *, precision="f32", strict=False):
+    """a (M, K) times b (N, K) transposed, of f32. precision "f32": three products of f16 parts on the matrix unit, an error no larger than SGEMM's. "tf32": the upper 10 bits of each number's
+    fraction, sums in f32. "tf32_fast": the same with sums that stay in the matrix unit, which cuts off what it adds, as the libraries' do."""
+    _pair("matmul_f32", a, b)
+    if precision not in _F32_PRECISIONS:
+        raise TilewrightError(1, f"matmul_f32: precision is one of {', '.join(_F32_PRECISIONS)}, not {precision!r}")
+
+    def ours():
+        arrays = _two_matrices("matmul_f32", a, b, "f32")
+        out = arrays.empty((a.shape[0], b.shape[0]), "f32", a)
+        inputs = arrays.contiguous(a), arrays.contiguous(b)
+        if precision != "f32":
+            if _torch() is None or not isinstance(a, _torch().Tensor):
+                raise Unfit("tf32 is taken of torch's tensors")
+            inputs = _as_tf32(inputs[0]), _as_tf32(inputs[1])
+        _dispatch.run(_F32_PRECISIONS[precision], arrays, inputs, (out,))
+        return out
+
+    return _or_torch("matmul_f32", strict, ours, lambda: a @ b.t())
+
+
 @_operation("(Tensor x, Tensor weight, Tensor scales, *, bool strict=False) -> Tensor")
 def linear_w4(x, weight, scales, *, strict=False):
     """x (..., K) times weights of 4 bits: weight (N, K / 128, 64) of uint8 holds element j of a block in the low and j + 64 in the high half of byte j, 8 too large; scales (K / 128, N) in bf16."""

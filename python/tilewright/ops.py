@@ -16,10 +16,10 @@ from ._caches import cache_update_ as cache_update
 from ._caches import decode, decode_paged
 from ._dispatch import FallbackWarning, fallbacks
 from ._elements import bias_gelu, gelu, relu, sigmoid, silu, swiglu
-from ._experts import gathered_gemm, gathered_swiglu, grouped_gemm
+from ._experts import gathered_gemm, gathered_swiglu, grouped_gemm, moe
 from ._matrices import linear, matmul, matmul_gated
 from ._operations import OPERATIONS, _take_torch
-from ._precision import linear_w4, matmul_fp8, matmul_fp8_blocks, matmul_int8, quantize_fp8, quantize_fp8_blocks
+from ._precision import linear_w4, matmul_f32, matmul_fp8, matmul_fp8_blocks, matmul_int8, quantize_fp8, quantize_fp8_blocks
 from ._rows import argmax, argmin, cross_entropy, cumprod, cumsum, layernorm, logsumexp, mean, rmsnorm, rmsnorm_residual, rope, softmax, transpose
 from ._rows import max_ as max
 from ._rows import min_ as min
@@ -29,7 +29,7 @@ from ._training import attention_backward, cross_entropy_with_gradient, layernor
 
 __all__ = ["FallbackWarning", "adam", "argmax", "argmin", "attention", "attention_backward", "attention_packed", "attention_variant", "attention_with_lse", "bias_gelu",
            "cache_update", "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm",
-           "layernorm", "layernorm_backward", "linear", "linear_w4", "logsumexp", "matmul", "matmul_fp8", "matmul_fp8_blocks", "matmul_gated", "matmul_int8", "max", "mean", "min",
+           "layernorm", "layernorm_backward", "linear", "linear_w4", "logsumexp", "matmul", "matmul_f32", "matmul_fp8", "matmul_fp8_blocks", "matmul_gated", "matmul_int8", "max", "mean", "min", "moe",
            "quantize_fp8", "quantize_fp8_blocks", "relu", "rmsnorm", "rmsnorm_backward", "rmsnorm_residual", "rope", "sigmoid", "silu", "softmax", "sum", "swiglu", "transpose"]
 
 if importlib.util.find_spec("torch") is not None:

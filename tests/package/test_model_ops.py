@@ -49,6 +49,15 @@ def test_fp8_by_blocks_of_what_was_quantised():
     close(rows.float() * scales[:, None], x, 4e-2)
 
 
+@pytest.mark.parametrize("precision, most", [("f32", 1e-6), ("tf32", 1e-6), ("tf32_fast", 1e-5)])
+def test_products_of_f32(precision, most):
+    a, b = (torch.randn(n, 40, generator=generator) for n in (9, 12))
+    if precision != "f32":
+        a, b = ((x.view(torch.int32) & -8192).view(torch.float32) for x in (a, b))  # numbers that tf32 has
+    exact = a.double() @ b.double().t()
+    assert ((ops.matmul_f32(a, b, precision=precision, strict=True).double() - exact).abs().max() / exact.abs().max()) < most
+
+
 def test_int8_is_exact_and_scaled():
     a, b = (torch.randint(-128, 128, (n, 64), dtype=torch.int8, generator=generator) for n in (9, 16))
     exact = (a.double() @ b.double().t())
