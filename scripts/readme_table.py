@@ -7,7 +7,7 @@
 
 Sources: bench/results/h200/ of every suite of bench/suites/ (`tilewright bench --suite`), bench/results/h200/kernels.json (bench/check_kernels.py), bench/results/h200/targets.json (hand-written kernels), bench/results/h200/handwritten.json (kernels from the language beside them: bench/targets/handwritten.py), bench/results/h200/probes.json (probes of the instruction tables),
 bench/results/verdicts.json (what `tilewright check` says of every shipped kernel), bench/results/mutation.json
-(`tilewright mutate --json`), bench/results/agent (bench/agent_suite.py, scripts/learning_table.py). A source that does not exist yet gives a
+(`tilewright mutate --json`), bench/results/agent (bench/agent_suite.py, scripts/learning_table.py), and the single records that scripts/records_table.py names. A source that does not exist yet gives a
 sentence that says so. A table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; nothing in it is typed by hand.
 """
 import argparse
@@ -26,6 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "scripts")]
 import agent_suite  # noqa: E402
 import learning_table  # noqa: E402
+import records_table  # noqa: E402
 
 TARGETS = "bench/results/h200/targets.json"
 HANDWRITTEN = "bench/results/h200/handwritten.json"
@@ -242,6 +243,11 @@ def suite_summary():
             "not rivals: there 1 is the most one can expect. Every case, losses included: [docs/performance-notes.md](docs/performance-notes.md).")
 
 
+def records():
+    """What was measured by itself, outside the suites."""
+    return table(["what", "figure", "file"], records_table.rows(read))
+
+
 def shortfalls():
     """The cases that miss a bar, by their names: a stream's bandwidth, the price of an epilogue, the hand-written kernels."""
     def below(path, bar, peers=None):
@@ -439,7 +445,7 @@ def agent_replay(part):
     return learning_table.replay_table(data, part) if data else f"`{AGENT}/replay.json` has not been recorded yet."
 
 
-TABLES = {"agent": agent, "agent_path": agent_path, "agent_learning": lambda: agent_replay("learning"), "agent_ablations": lambda: agent_replay("ablations"), "random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "shortfalls": shortfalls, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
+TABLES = {"agent": agent, "agent_path": agent_path, "agent_learning": lambda: agent_replay("learning"), "agent_ablations": lambda: agent_replay("ablations"), "random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "shortfalls": shortfalls, "records": records, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
 
 
 def rewritten(text):

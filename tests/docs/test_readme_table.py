@@ -104,3 +104,19 @@ def test_recorded_verdicts_are_what_check_says(name):
     now = [(k["kernel"], k["line"], k["verdict"]) for k in json.loads(done.stdout)["kernels"]]
     recorded = [(k["kernel"], k["line"], k["verdict"]) for k in readme_table.read(readme_table.VERDICTS)["kernels"] if k["file"] == file]
     assert now == recorded
+
+
+def test_records_follow_their_files():
+    """A figure that changes in a record changes its row: nothing of the table is typed."""
+    rows = {r[2]: r[1] for r in readme_table.records_table.rows(readme_table.read)}
+    assert len(rows) == len(readme_table.records_table.RECORDS)
+
+    def halved(path):
+        data = readme_table.read(path)
+        for r in data["cases"] if path.endswith(("cute.json", "gemm_grid.json")) else []:
+            if r.get("ratio"):
+                r["ratio"] /= 2
+        return data
+
+    changed = {r[2]: r[1] for r in readme_table.records_table.rows(halved)}
+    assert {name for name in rows if rows[name] != changed[name]} == {"cute.json", "gemm_grid.json"}
