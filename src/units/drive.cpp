@@ -159,6 +159,9 @@ Result<Driven> drive(const EngineOptions& o, const Manifest& m, const std::funct
         if (engine && (!far || now - asked > std::chrono::seconds(2))) {
             asked = now;
             alive = engine->alive();
+            // What ended between the last look at the folder and the engine's answer is neither alive nor in that look.
+            state = scan(folder, m.units.size());
+            if (!state) continue;
             std::vector<std::size_t> start;
             for (std::size_t i = 0; alive && i < m.units.size(); ++i) {
                 if (state->settled(i) || alive->count(i)) {

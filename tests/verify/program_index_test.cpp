@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
 Status of_layer(const std::string& text, const lower::ConstValues& constants = {}) {
     const auto folder = std::filesystem::temp_directory_path() / ("tilewright-layer-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder);
-    for (const char* part : {"gathered_swiglu_sm90.py", "grouped_gemm_sm90.py", "grouped_parts.py"})
+    for (const char* part : {"swiglu_parts.py", "grouped_parts.py"})
         std::filesystem::copy_file(repository(std::string("kernels/") + part), folder / part,
                                    std::filesystem::copy_options::overwrite_existing);
     std::ofstream(folder / "layer.py") << text;
