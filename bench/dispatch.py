@@ -3,7 +3,9 @@
 
     python3 bench/dispatch.py OUT.json [--shapes 60] [--seed 5] [--seconds 150]       needs a GPU
         --untuned           only shapes that the tuned data does not have
+        --given FILE.json   these shapes, [[M, N, K], ...], instead of drawn ones
         --sets FILE.json    sets of constants that no tuned data has yet: {"gemm_thin_sm90.py": [{"PARTS": 8}, ...]}
+        --near RATIO        of the points with a time for the shape in the tuned data, those up to RATIO of the best
     python3 bench/dispatch.py OUT.json [MORE.json ...] --merge                        puts their times into kernels/*.tuned.json; no GPU
     python3 bench/dispatch.py OUT.json --leave-out 6                                  the choice for a sixth of the shapes in the tuned data by the other five, in turn; no GPU
 
@@ -33,6 +35,11 @@ def tuned(file):
         return json.load(f)
 
 
+def key_of(constants):
+    """A set of constants as text; bf16 is the first variant."""
+    return json.dumps({k: v for k, v in constants.items() if k != "T"}, sort_keys=True)
+
+
 def points(table, more):
     """[(file, kernel, constants)]: the file's own constants, each set that is in its tuned data, and those of `more`."""
     found = []
@@ -40,11 +47,21 @@ def points(table, more):
         sets = [{}] + [e["constants"] for e in (tuned(file) or {"entries": []})["entries"] if e["kernel"] == kernel] + more.get(file, [])
         seen = set()
         for constants in sets:
-            key = json.dumps({k: v for k, v in constants.items() if k != "T"}, sort_keys=True)
+            key = key_of(constants)
             if key not in seen and constants.get("T", "bf16") == "bf16":
                 seen.add(key)
                 found.append((file, kernel, json.loads(key)))
     return found
+
+
+def near_points(table, ratio):
+    """{(M, N, K): points whose time in the tuned data is at most `ratio` of the best}"""
+    times = {}
+    for file, kernel in table["matmul_tn"]:
+        for e in (tuned(file) or {"entries": []})["entries"]:
+            if e["kernel"] == kernel and "M" in e["sizes"] and e["constants"].get("T", "bf16") == "bf16":
+                times.setdefault(tuple(e["sizes"][s] for s in "MNK"), {})[file, kernel, key_of(e["constants"])] = e["us"]
+    return {shape: {p for p, us in of.items() if us <= ratio * min(of.values())} for shape, of in times.items()}
 
 
 def is_another(times, file, us):
@@ -95,8 +112,13 @@ def measure(o):
         except tilewright.TilewrightError:
             continue
     compile_all(kernels.values(), torch, tilewright.TilewrightError)
+    added = {(file, key_of(c)) for file, sets in more.items() for c in sets}
+    near = near_points(_dispatch.table(), o.near) if o.near else {}
+    if o.given:
+        with open(o.given, encoding="utf-8") as f:
+            every = [tuple(shape) for shape in json.load(f)]
     rows, begin = [], time.time()
-    for m, n, k in draw.sample(every, min(o.shapes, len(every))):
+    for m, n, k in every if o.given else draw.sample(every, min(o.shapes, len(every))):
         if time.time() - begin > o.seconds:
             break
         sets = max(2, min(6, -(-(96 << 20) // (2 * (m * k + n * k + m * n)))))
@@ -104,6 +126,8 @@ def measure(o):
         want = torch.mm(data[0][0], data[0][1].t())
         calls, wrong = {}, []
         for point, kernel in kernels.items():
+            if (m, n, k) in near and point not in near[m, n, k] and (point[0], point[2]) not in added:
+                continue
             data[0][2].fill_(float("nan"))
             try:
                 kernel(*data[0])
@@ -129,36 +153,52 @@ def measure(o):
                      "best_us": last[best]["median_us"], "ratio": min(1.0, last[best]["median_us"] / last["chosen"]["median_us"]), "torch_us": last["torch"]["median_us"],
                      "wrong": [list(w) for w in wrong], "times": [[*p, round(t, 3)] for p, t in us.items()]})
         print(f"{m:6}x{n:6}x{k:6}  chosen {rows[-1]['chosen_us']:9.2f} us, best {rows[-1]['best_us']:9.2f}, ratio {rows[-1]['ratio']:.3f}, torch {rows[-1]['torch_us']:9.2f}  {plan.kernel.name}", flush=True)
-        write(o.out, rows, torch)
+        write(o.out, rows, torch, o.near)
     ratios = sorted(r["ratio"] for r in rows)
     mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
     print(f"{len(rows)} shapes: geometric mean {mean:.3f}, worst {ratios[0]:.3f}; against torch.mm {math.exp(sum(math.log(r['torch_us'] / r['chosen_us']) for r in rows) / len(rows)):.3f}")
 
 
-def write(out, rows, torch):
+def write(out, rows, torch, near):
     ratios = [r["ratio"] for r in rows]
     with open(out, "w", encoding="utf-8") as f:
         json.dump({"schema": "tilewright dispatch bench 1", "shapes": len(rows), "mean": math.exp(sum(math.log(r) for r in ratios) / len(ratios)), "worst": min(ratios), "gpu": torch.cuda.get_device_name(),
-                   "own_constants": True, "rows": rows}, f, indent=1)
+                   "own_constants": True, "near": near, "rows": rows}, f, indent=1)
 
 
 def merge(o):
     """The times of all points become entries, the bad ones too: what is known of a kernel only where it is good makes it look good everywhere. Times of a shape from other runs go: kernels are
-    compared by them, and times of one run compare best."""
+    compared by them, and times of one run compare best. Of a run with --near, points that it left out keep their times, by its clock: in proportion to those that both runs have."""
     import ctypes
 
+    from tilewright import _dispatch
     from tilewright._library import check, library
 
-    files, kernels = {}, set()
+    files, kernels, left_out = {}, set(), set()
     for result in o.results:
         with open(result, encoding="utf-8") as f:
             result = json.load(f)
         for row in result["rows"]:
+            left_out |= {(row["M"], row["N"], row["K"])} if result.get("near") else set()
             for file, kernel, constants, us in row["times"]:
                 if constants == "{}" and not result.get("own_constants") and is_another(row["times"], file, us):
                     continue
                 kernels.add(kernel)
                 files.setdefault(file, []).append({"constants": json.loads(constants), "default_us": us, "gpu": result["gpu"], "kernel": kernel, "sizes": {"M": row["M"], "N": row["N"], "K": row["K"]}, "us": us})
+    old_times, clock = {}, {}
+    kernels |= {kernel for _, kernel in _dispatch.table()["matmul_tn"]} if left_out else set()
+    for file, _ in _dispatch.table()["matmul_tn"]:
+        for e in (tuned(file) or {"entries": []})["entries"]:
+            if e["kernel"] in kernels and "M" in e["sizes"]:
+                old_times[file, e["kernel"], key_of(e["constants"]), *(e["sizes"][s] for s in "MNK")] = e["us"]
+    for file, entries in files.items():
+        for e in entries:
+            shape = tuple(e["sizes"][s] for s in "MNK")
+            if shape in left_out and (file, e["kernel"], key_of(e["constants"]), *shape) in old_times:
+                clock.setdefault(shape, []).append(e["us"] / old_times[file, e["kernel"], key_of(e["constants"]), *shape])
+    clock = {shape: sorted(ratios)[len(ratios) // 2] for shape, ratios in clock.items()}
+    for file in {file for file, *_ in old_times} if left_out else ():
+        files.setdefault(file, [])
     for file, entries in files.items():
         path = os.path.join(ROOT, "kernels", file)
         handle = ctypes.c_void_p()
@@ -166,6 +206,11 @@ def merge(o):
         digest = json.loads(library().tw_module_describe(handle).decode())["program"]
         known = tuned(file)
         old = known["entries"] if known and known["program"] == digest else []
+        new = {(e["kernel"], key_of(e["constants"]), *e["sizes"].values()) for e in entries}
+        for e in old:
+            shape = tuple(e["sizes"][s] for s in "MNK" if s in e["sizes"])
+            if shape in clock and e["kernel"] in kernels and (e["kernel"], key_of(e["constants"]), *shape) not in new:
+                entries.append({**e, "sizes": dict(zip("MNK", shape)), **{name: round(e[name] * clock[shape], 3) for name in ("us", "default_us")}})
         measured = {tuple(e["sizes"].values()) for e in entries}
         every = [e for e in old if e["kernel"] not in kernels or tuple(e["sizes"][s] for s in "MNK" if s in e["sizes"]) not in measured] + entries
         lines = ",\n".join("  " + json.dumps(e, sort_keys=True, separators=(",", ":")) for e in every)
@@ -239,6 +284,8 @@ if __name__ == "__main__":
     arguments.add_argument("--seconds", type=float, default=150)
     arguments.add_argument("--untuned", action="store_true")
     arguments.add_argument("--sets", metavar="FILE.json")
+    arguments.add_argument("--given", metavar="FILE.json")
+    arguments.add_argument("--near", type=float, default=0.0, metavar="RATIO")
     arguments.add_argument("--merge", action="store_true")
     arguments.add_argument("--leave-out", type=int, default=0, metavar="FOLDS")
     given = arguments.parse_args()

@@ -3,7 +3,7 @@ import tilewright as tw
 from gemm_parts import K, M, N, finish, operands
 from tilewright import bf16, f32
 
-SPLITS = 8
+SPLITS = tw.parameters("SPLITS")
 
 
 @tw.kernel(
@@ -20,6 +20,7 @@ def split_products(
     P: tw.Tensor(f32, SPLITS, M, N),
     BN: tw.const(64, 128, 256) = 128,
     STAGES: tw.const(2, 3, 4, 5, 6) = 6,
+    SPLITS: tw.const(2, 3, 4, 5, 6, 8) = 8,
 ):
     """Split s takes the k blocks of 64 from s * chunk on."""
     tw.assume(K % 8 == 0)
@@ -55,7 +56,7 @@ def split_products(
 
 
 @tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(s, P[s, m, n]))", threads=128, dependent_launch=True)
-def add_splits(P: tw.Tensor(f32, SPLITS, M, N), C: tw.Tensor(bf16, M, N), CHUNK: tw.const(128, 256, 512) = 512):
+def add_splits(P: tw.Tensor(f32, SPLITS, M, N), C: tw.Tensor(bf16, M, N), CHUNK: tw.const(128, 256, 512) = 512, SPLITS: tw.const(2, 3, 4, 5, 6, 8) = 8):
     """One chunk of a row per block."""
     tw.assume(N % 8 == 0)
     bn, m = tw.grid(tw.cdiv(N, CHUNK), M)
@@ -66,7 +67,7 @@ def add_splits(P: tw.Tensor(f32, SPLITS, M, N), C: tw.Tensor(bf16, M, N), CHUNK:
 
 
 @tw.program(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
-def gemm_split(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N)):
+def gemm_split(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N), SPLITS: tw.const(2, 3, 4, 5, 6, 8) = 8):
     P = tw.buffer(f32, SPLITS, M, N)
     split_products(A, B, P)
     add_splits(P, C)

@@ -130,6 +130,7 @@ const Case kCases[] = {
     {"gemm_skinny_sm90", 0, {{"TOKENS", 8}, {"BK", 64}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}},
     {"gemm_skinny_sm90", 0, {{"TOKENS", 16}, {"BK", 128}, {"STAGES", 3}}, {{"M", 11}, {"N", 136}, {"K", 520}}, false},
     {"gemm_split_sm90", 0, {{"BN", 64}, {"STAGES", 2}}, {{"M", 5}, {"N", 8}, {"K", 1032}}, false},
+    {"gemm_split_sm90", 0, {{"BN", 64}, {"STAGES", 2}, {"SPLITS", 3}}, {{"M", 130}, {"N", 72}, {"K", 456}}, false},
     {"gemm_split_sm90", 1, {{"CHUNK", 128}}, {{"M", 3}, {"N", 136}}},
     {"gemm_misaligned_sm90", 0, {{"ROWS", 4}}, {{"M", 5}, {"N", 3}, {"K", 520}}},
     {"gemm_misaligned_sm90", 1, {{"ROWS", 4}}, {{"M", 3}, {"N", 9}, {"K", 515}}},
