@@ -51,6 +51,8 @@ public:
     Expected<std::string, std::string> write();
 
 private:
+    friend class SplitProgram;  // split_program.cpp
+
     int class_of(int v) const {
         const auto it = c_.found.of[0].find(v);
         return it == c_.found.of[0].end() ? -1 : it->second;
@@ -76,7 +78,7 @@ private:
     std::string k_step() const { return splits() > 1 ? "(first_step + kt) * BK" : "kt * BK"; }
     std::string partial_head(const std::string& parameters) const;
     std::string sum_kernel(bool with_program);
-    Expected<std::string, std::string> split_program();  // split_program.cpp
+    Expected<std::string, std::string> split_program();
     int class_at(const Expr& e) const { return e.kind() == ExprKind::var ? class_of(e->id) : -1; }
 
     // An operand's elements: `own` and `k` are the texts at its own axis and at K.
