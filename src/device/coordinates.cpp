@@ -3,6 +3,7 @@
 
 #include "device/rewrite.h"
 #include "device/steps.h"
+#include "ir/device.h"
 #include "ir/uses.h"
 
 namespace tw::device {
@@ -54,10 +55,10 @@ private:
             if (moves[static_cast<std::size_t>(n)]) continue;
             bool meets = false;
             auto mentions = [&](const ir::Expr& e) { ir::visit_leaves(e, [&](int v) { meets |= v == a.var; }); };
+            auto binds = [&](int v) { meets |= std::find(read.begin(), read.end(), v) != read.end(); };
             auto look = [&](const ir::Stmt& s) {
-                ir::visit_uses(s, {.binds = [&](int v) { meets |= std::find(read.begin(), read.end(), v) != read.end(); },
-                                   .expr = mentions,
-                                   .synchronises = mentions});
+                ir::visit_uses(s, {.binds = binds, .expr = mentions, .synchronises = mentions});
+                if (s.device && s.device->ring) binds(s.device->ring->slot), binds(s.device->ring->phase);
             };
             const ir::Stmt& s = body[static_cast<std::size_t>(n)];
             look(s);

@@ -121,6 +121,57 @@ TEST(DeviceForm, IntegersComeAfterTheFirstProduct) {
     }
 }
 
+// A counter that counts a ring changes its slot and its phase too: what reads the slot before it counts stays there.
+TEST(DeviceForm, WhatReadsASlotStaysBeforeItsCounter) {
+    const std::string text = R"py(
+import tilewright as tw
+from tilewright import bf16, f32, i32
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k])); S[a, b, k, i] = k % 2", threads=256)
+def turns(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(f32, M, N), S: tw.Tensor(i32, (M + 63) // 64, (N + 63) // 64, (K + 63) // 64, 128)):
+    tw.assume(K % 8 == 0)
+    sA = tw.shared(bf16, (3, 64, 64), swizzle=128)
+    sB = tw.shared(bf16, (3, 64, 64), swizzle=128)
+    ring = tw.pipeline(3, consumers=1)
+    bm, bn = tw.grid(tw.cdiv(M, 64), tw.cdiv(N, 64))
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for kt in tw.range(tw.cdiv(K, 64)):
+            slot = ring.acquire()
+            tw.tma_load(sA[slot], A[bm * 64, kt * 64], on=ring.full(slot))
+            tw.tma_load(sB[slot], B[bn * 64, kt * 64], on=ring.full(slot))
+    with tw.warpgroups(1, regs=232, name="consumer"):
+        acc = tw.zeros(f32, (64, 64))
+        turn = 0
+        for kt in tw.range(tw.cdiv(K, 64)):
+            slot = ring.wait()
+            half = turn % 2
+            later = kt + 1
+            turn = turn + 1
+            tw.wgmma(acc, sA[slot], sB[slot].T)
+            tw.wgmma_wait(0)
+            tw.store(S[bm, bn, later - 1, 0:128], tw.zeros(i32, (128,)) + half)
+            ring.release()
+        tw.store(C[bm * 64 : bm * 64 + 64, bn * 64 : bn * 64 + 64], acc)
+)py";
+    SourceMap sources;
+    DiagnosticSink sink;
+    const auto module = lower::compile_text(sources, "turns.py", text, {}, sink);
+    ASSERT_TRUE(module) << render_text(sink, sources);
+    const ir::Kernel& k = module->kernels.at(0);
+    const Trial tile = emulate::run_trial(k, named_sizes(k, {{"M", 64}, {"N", 64}, {"K", 200}}), options());
+    ASSERT_FALSE(tile.failed()) << tile.summary(k);
+    expect_device_form_agrees(k, tile, options());
+    const std::string form = ir::print(device_form(k));
+    const auto commit = form.find("wgmma_commit");
+    ASSERT_NE(form.find("turn = (turn + 1) ! ring of 2"), std::string::npos);
+    EXPECT_LT(form.find("half = turn_slot"), form.find("turn = (turn + 1)"));
+    EXPECT_LT(form.find("turn = (turn + 1)"), commit);
+    EXPECT_GT(form.find("later = "), commit) << "nothing else holds back what is not needed before";
+}
+
 // A wrong decision is a wrong run: nothing else has to be trusted for it.
 TEST(DeviceForm, AWrongDecisionIsFound) {
     auto fails = [](const ir::Kernel& tile, const std::map<std::string, std::int64_t>& sizes, const char* what,
