@@ -36,6 +36,18 @@ target::DType type_of(const Term& t, const std::function<target::DType(int)>& te
     return ring.count(t->name) && integers(*t, 0) ? DType::I64 : DType::F32;
 }
 
+bool is_whole(const Term& t, const std::function<target::DType(int)>& tensor) {
+    const auto all = [&](std::size_t first) {
+        return std::all_of(t->args.begin() + static_cast<std::ptrdiff_t>(first), t->args.end(),
+                           [&](const Term& a) { return is_whole(a, tensor); });
+    };
+    if (!target::info(type_of(t, tensor)).is_float) return true;
+    if (t->kind == TermKind::constant) return std::isinf(t->number);
+    if (t->kind == TermKind::reduce) return all(0);
+    static const std::set<std::string> ring = {"add", "sub", "mul", "neg", "min", "max", "abs"};
+    return t->kind == TermKind::apply && (t->name == "select" ? all(1) : ring.count(t->name) > 0 && all(0));
+}
+
 namespace {
 
 void mark(const Term& t, std::set<const TermNode*>& marked) {

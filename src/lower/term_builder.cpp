@@ -265,19 +265,6 @@ Term TermBuilder::expand(const lang::ComputesEquation& l, const Env& env, Span s
     return t;
 }
 
-// A whole number, or the place of an extreme value that is not there.
-bool TermBuilder::is_whole(const Term& t) const {
-    const auto all = [&](std::size_t first) {
-        return std::all_of(t->args.begin() + static_cast<std::ptrdiff_t>(first), t->args.end(), [&](const Term& a) { return is_whole(a); });
-    };
-    const auto type = ir::type_of(t, [&](int tensor) { return (*names_.tensors)[static_cast<std::size_t>(tensor)].dtype; });
-    if (!target::info(type).is_float) return true;
-    if (t->kind == ir::TermKind::constant) return std::isinf(t->number);
-    if (t->kind == ir::TermKind::reduce) return all(0);
-    static const std::set<std::string> ring = {"add", "sub", "mul", "neg", "min", "max", "abs"};
-    return t->kind == ir::TermKind::apply && (t->name == "select" ? all(1) : ring.count(t->name) > 0 && all(0));
-}
-
 // An index that is a let: a value that is computed. The element is the sum over all places of those that are this one.
 std::optional<Expr> TermBuilder::index_by_let(TermId id, const Env& env, std::vector<Named>& named) {
     const auto* e = spec_.get_if<lang::Element>(id);
@@ -285,7 +272,7 @@ std::optional<Expr> TermBuilder::index_by_let(TermId id, const Env& env, std::ve
     const Term place = value(id, env);
     if (!place) return std::nullopt;
     if (place->kind == ir::TermKind::index) return place->indices[0];
-    if (!is_whole(place)) {
+    if (!ir::is_whole(place, [&](int tensor) { return (*names_.tensors)[static_cast<std::size_t>(tensor)].dtype; })) {
         sink_.error(Code::computes_not_integer, spec_[id].span, fmt::format("{} is no whole number, and no index", e->tensor));
         return std::nullopt;
     }

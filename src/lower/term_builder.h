@@ -44,7 +44,6 @@ private:
         int var;
         ir::Term place;
     };
-    bool is_whole(const ir::Term& t) const;
     std::optional<ir::Expr> index_by_let(lang::TermId id, const Env& env, std::vector<Named>& named);
     ir::Term element(const lang::Element& e, Span span, const Env& env);
 

@@ -35,7 +35,8 @@ void IndexFacts::define(int tensor, std::vector<Atom> variables, std::vector<Pol
     k.extents = std::move(extents);
     k.value = std::move(value);
     k.sign_only = std::move(sign_only);
-    if (k.value && !fits(k)) k.value.reset();
+    if (k.value && !fits(k, *k.value)) k.value.reset();
+    if (k.sign_only && !fits(k, *k.sign_only)) k.sign_only.reset();
     known_[tensor] = std::move(k);
 }
 
@@ -176,14 +177,19 @@ bool IndexFacts::fits(const Poly& p) {
     return high && low && *high <= most_i32 && -*low >= least_i32;
 }
 
-bool IndexFacts::fits(Known& k) {
+bool IndexFacts::holds_its_value(int tensor) const {
+    const Known* k = known(tensor);
+    return k && (k->value || k->sign_only);
+}
+
+bool IndexFacts::fits(Known& k, const Whole& w) {
     prover_.push();
     std::vector<Poly> index;
     for (const Atom v : k.variables) index.push_back(Poly::of(v));
     prover_.assume(inside(index, k.extents));
-    Whole turned{Poly(-1) * k.value->plain, k.value->sums};
+    Whole turned{Poly(-1) * w.plain, w.sums};
     for (Addend& a : turned.sums) a.each = Poly(-1) * a.each;
-    const auto high = most(*k.value), low = high ? most(turned) : std::nullopt;
+    const auto high = most(w), low = high ? most(turned) : std::nullopt;
     prover_.pop();
     if (!high || !low || *high > most_i32 || -*low < least_i32) return false;
     k.range = {Poly(-*low), Poly(*high + 1)};

@@ -48,6 +48,8 @@ public:
     // ir/promise.h
     bool is_table_of_tiles(int starts, int ends, std::int64_t width, int groups);
     bool fits(const Poly& p);  // into 32 bits
+    // Is every element what the equation says, as a number without an end?
+    bool holds_its_value(int tensor) const;
     // What element (index) of a scatter is, where the index is an element of the tensor that it goes by.
     std::optional<Poly> scattered(int tensor, const std::vector<Poly>& index);
 
@@ -69,7 +71,7 @@ private:
     };
 
     const Known* known(int tensor) const;
-    bool fits(Known& k);  // and its range, then
+    bool fits(Known& k, const Whole& w);  // what it holds; and its range, then
     // A number that it is never above, by bounds of its parts.
     std::optional<std::int64_t> most(const Poly& p);
     std::optional<std::int64_t> most(const Whole& w);

@@ -22,7 +22,8 @@ namespace {
 struct Contents {
     std::vector<Atom> variables;
     Value value = -1;
-    Rounding rounding;  // what storing has made of it, where somebody compares it
+    Rounding rounding;     // what storing has made of it, where somebody compares it
+    Value unwrapped = -1;  // of integers that a let is named for: the value before storing
 };
 
 class Composition {
@@ -44,6 +45,7 @@ public:
         begin_facts();
         for (const ir::Launch& launch : program_.launches) follow(launch);
         std::vector<Obligation> result;
+        result = std::move(broken_launches_);
         const bool staged = stages_are_shown();
         for (const ir::Equation& e : staged ? program_.staged : program_.computes.equations) result.push_back(judge(e, staged));
         if (states_rounding_error(program_.computes))  // launches are put together as real numbers
@@ -233,14 +235,19 @@ private:
     void define_index(const ir::Equation& e, const ir::Kernel& kernel, const std::vector<int>& tensors, const std::vector<Poly>& sizes) {
         const ir::Tensor& formal = kernel.tensors[at(e.output)];
         const int target = tensors[at(e.output)];
-        if (formal.dtype != target::DType::I32 || writers_of(target) > 1 || !whole(e, formal, sizes)) return;
+        const bool once = writers_of(target) == 1 && holds_nothing_before(program_, module_, target);
+        if (formal.dtype != target::DType::I32 || !once || !whole(e, formal, sizes)) return;
         const auto equations_of = std::count_if(kernel.computes.equations.begin(), kernel.computes.equations.end(),
                                                 [&](const ir::Equation& other) { return other.output == e.output; });
         if (equations_of != 1) return;
-        WholeReader reader(ints_, prover_, leaf(sizes), [&](int t) {
-            return kernel.tensors[at(t)].dtype == target::DType::I32 && is_settled(ir::memory_of(program_, tensors[at(t)])) ? tensors[at(t)]
-                                                                                                                            : -1;
-        });
+        WholeReader reader(
+            ints_, prover_, leaf(sizes),
+            [&](int t) {
+                return kernel.tensors[at(t)].dtype == target::DType::I32 && is_settled(ir::memory_of(program_, tensors[at(t)]))
+                           ? tensors[at(t)]
+                           : -1;
+            },
+            [&](int t) { return kernel.tensors[at(t)].dtype; });
         reader.fits = [&](const Poly& p) { return facts_.fits(p); };
         ints_.tensor_names = &tensors;
         if (e.scatter) {
@@ -278,14 +285,20 @@ private:
             std::map<int, Poly> bound;
             const std::vector<Atom> variables = indices_of(e, sizes_, bound);
             values_.meaning = [&](int tensor, const std::vector<Poly>& index) { return stage_element(tensor, index); };
-            const Value want = values_.simplified(values_.from(e.value, leaf(sizes_), bound, program_.tensors[at(e.output)].dtype));
+            const Typed stated = values_.typed_from(e.value, leaf(sizes_), bound);
+            const Value want = values_.simplified(stated.value);
             values_.meaning = nullptr;
             std::map<Atom, Poly> with;
             for (std::size_t d = 0; d < variables.size(); ++d) with[it->second.variables[d]] = Poly::of(variables[d]);
-            const Value got = values_.simplified(values_.replace(it->second.value, with));
-            const bool shown = !values_.has_unknown(want) && !values_.has_unknown(got) && (want == got || same(want, got));
+            // A let is a number without an end: integers are it where they hold it as it is.
+            const Contents& c = it->second;
+            const bool is_float = target::info(program_.tensors[at(e.output)].dtype).is_float;
+            const bool as_it_is = is_float || c.unwrapped == c.value || facts_.holds_its_value(e.output);
+            const Value got = values_.simplified(values_.replace(is_float ? c.value : c.unwrapped, with));
+            const bool shown = as_it_is && !values_.has_unknown(want) && !values_.has_unknown(got) && (want == got || same(want, got));
             prover_.pop();
             if (!shown) return false;
+            stated_[e.output] = stated.rounding;
         }
         return std::all_of(program_.staged.begin(), program_.staged.end(),
                            [&](const ir::Equation& e) { return stage_indices_are_inside(e.value); }) &&
@@ -293,8 +306,24 @@ private:
                            [&](const ir::Equation& e) { return stage_indices_are_inside(e.value); });
     }
 
+    // By what the buffer holds; rounded as the let says, which knows nothing of buffers. Outside of the buffer the let has values of its
+    // own.
     std::optional<Typed> stage_element(int tensor, const std::vector<Poly>& index) {
-        return tensor >= program_.parameter_count ? now(tensor, index) : std::nullopt;
+        if (tensor < program_.parameter_count) return std::nullopt;
+        const auto stated = stated_.find(tensor);
+        Condition inside;
+        const std::vector<Poly> dims = polys(program_.tensors[at(tensor)].dims, sizes_);
+        for (std::size_t d = 0; d < index.size() && d < dims.size(); ++d)
+            inside = both(inside, both(at_least(index[d], Poly(0)), less(index[d], dims[d])));
+        if (stated == stated_.end() || !prover_.holds(inside))
+            return Typed{values_.unknown("`computes` may speak of a let outside of the buffer of its name"), {}};
+        auto held = now(tensor, index);
+        if (held) held->rounding = stated->second;
+        return held;
+    }
+
+    bool is_stage(int tensor) const {
+        return std::any_of(program_.stages.begin(), program_.stages.end(), [&](const ir::Equation& e) { return e.output == tensor; });
     }
 
     bool stage_indices_are_inside(const ir::Term& t) {
@@ -321,7 +350,8 @@ private:
         std::vector<int> tensors(kernel.tensors.size(), -1), scalars(kernel.scalars.size(), -1);
         std::map<int, int> given;  // how often
         std::set<int> outputs;
-        std::string obstacle;
+        std::string obstacle;  // nothing is followed through the launch
+        std::string broken;    // and the kernel takes something for granted that does not hold: it may do anything
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             const auto [kind, number] = kernel.parameters[i];
             (kind == 't' ? tensors : scalars)[at(number)] = launch.arguments[i];
@@ -335,30 +365,29 @@ private:
                     "a launch that writes a view, or a view of a part, in a program whose sizes are not constant: it is not followed";
             for (std::size_t d = 0; d < formal.strides.size() && d < actual.strides.size(); ++d) {
                 if (!prover_.holds(equals(ints_.from(formal.strides[d], leaf(sizes)), ints_.from(actual.strides[d], leaf(sizes_))))) {
-                    obstacle = "stride " + std::to_string(d) + " of `" + actual.name + "` is not what " + kernel.name + " takes";
+                    broken = "stride " + std::to_string(d) + " of `" + actual.name + "` is not what " + kernel.name + " takes";
                 }
             }
         }
         for (int tensor : outputs) {
             if (given[tensor] > 1)
-                obstacle = "`" + program_.tensors[at(tensor)].name + "` is given to " + kernel.name + " twice, and is written";
+                broken = "`" + program_.tensors[at(tensor)].name + "` is given to " + kernel.name + " twice, and is written";
         }
-        if (const std::string broken = broken_promise(kernel, tensors, sizes); !broken.empty()) obstacle = broken;
-        const std::vector<std::string> promised = ir::promises(kernel.tensors, ir::names_of(kernel));
-        ir::for_each_variant(module_.kernels, launch, [&](const ir::Kernel& k) {
-            for (const std::string& text : ir::promises(k.tensors, ir::names_of(k))) {
-                if (std::find(promised.begin(), promised.end(), text) == promised.end())
-                    obstacle = "a variant of " + kernel.name + " is promised what the first one is not: " + text;
-            }
-        });
+        if (const std::string promise = broken_promise(kernel, tensors, sizes); !promise.empty()) broken = promise;
+        if (const std::string more = promised_to_a_variant(module_, launch); !more.empty()) broken = more;
         for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
         // The launch may begin while others of the program still run: none of them may write what it takes for stable.
         for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
             if (!ir::takes_for_stable(module_.kernels, launch, i)) continue;
             const ir::Tensor& actual = program_.tensors[at(launch.arguments[i])];
             if (!actual.stable || written_by_program(launch.arguments[i]))
-                obstacle = kernel.name + " takes `" + actual.name + "` for stable, and the program writes it or does not promise that";
+                broken = kernel.name + " takes `" + actual.name + "` for stable, and the program writes it or does not promise that";
             else used_.insert("precondition: nothing that may still run writes " + actual.name + " (stable)");
+        }
+        if (!broken.empty()) {
+            obstacle = broken;
+            broken_launches_.push_back(
+                open("launch", "TW1001", "what " + kernel.name + " takes for granted holds where it is launched", broken));
         }
         used_.insert("premise: " + kernel.name + " is proved");
         std::map<int, Contents> after;
@@ -373,6 +402,7 @@ private:
             values_.scalar_names = &scalars;
             values_.meaning = [&](int tensor, const std::vector<Poly>& index) { return now(tensor, index); };
             const Typed stored = values_.stored_from(e.value, leaf(sizes), bound, kernel.tensors[at(e.output)].dtype);
+            const auto unwrapped = is_stage(target) ? std::optional(values_.from(e.value, leaf(sizes), bound)) : std::nullopt;
             values_.meaning = nullptr;
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
             if (!whole(e, kernel.tensors[at(e.output)], sizes))
@@ -392,6 +422,7 @@ private:
             c.value = obstacle.empty() ? values_.simplified(stored.value) : values_.unknown(obstacle);
             c.rounding = stored.rounding;
             c.rounding.in_memory = false;
+            c.unwrapped = obstacle.empty() && unwrapped ? values_.simplified(*unwrapped) : c.value;
             prover_.pop();
             after[target] = c;
         }
@@ -419,10 +450,12 @@ private:
         }));
     }
     bool written_by_program(int tensor) const { return writers_of(tensor) > 0; }
-    // An element of it means one thing from here on: no launch writes it, or the one that does has.
+    // An element of it means one thing from here on, in `computes` too: no launch writes it, or the one that does has, and `computes` does
+    // not speak of what was there before.
     bool is_settled(int tensor) const {
         const int writers = writers_of(tensor);
-        return writers == 0 ? !holds_nothing_before(program_, module_, tensor) : writers == 1 && contents_.count(tensor) > 0;
+        const bool nothing_before = holds_nothing_before(program_, module_, tensor);
+        return writers == 0 ? !nothing_before : writers == 1 && nothing_before && contents_.count(tensor) > 0;
     }
 
     // A buffer, or an output of which `computes` uses no element, in the term that no launch has written. Asked of the term as it is: what
@@ -536,6 +569,8 @@ private:
     Values values_;
     IndexFacts facts_;
     std::vector<Poly> sizes_;
+    std::map<int, Rounding> stated_;  // of lets that are shown: what they say of rounding
+    std::vector<Obligation> broken_launches_;
     std::map<int, Contents> contents_;    // of tensors that a launch has written
     std::map<int, std::string> written_;  // the first kernel that writes it
     std::set<std::string> used_;

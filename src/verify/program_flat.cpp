@@ -117,7 +117,7 @@ private:
     Typed held(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
     Typed held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index, const Poly& number);
     Typed meant(int tensor, const std::vector<Poly>& index);
-    Typed stated(const ir::Equation& e, const std::vector<Atom>& variables);
+    Typed stated(const ir::Equation& e, const std::vector<Atom>& variables, bool stored);
     Typed expanded(Stage& stage);
     void try_stage(int memory);
     Obligation judge(const ir::Equation& e);
@@ -137,6 +137,7 @@ private:
     std::map<int, std::vector<Written>> written_;  // by memory, in order
     std::map<int, Stage> stages_;                  // by memory
     std::map<int, std::string> writer_;
+    std::vector<Obligation> broken_launches_;
     std::set<std::string> used_;
     const std::vector<Poly> no_sizes_;
 };
@@ -152,7 +153,7 @@ std::vector<Obligation> FlatComposition::run() {
     if (staged)
         for (const ir::Equation& e : program_.stages) stages_[e.output].equation = &e;
     for (const ir::Launch& launch : program_.launches) follow(launch);
-    std::vector<Obligation> result;
+    std::vector<Obligation> result = std::move(broken_launches_);
     for (const ir::Equation& e : staged ? program_.staged : program_.computes.equations) result.push_back(judge(e));
     if (states_rounding_error(program_.computes))
         result.push_back(about("precision", "TW1020", "a value less its own rounding is what the program's `computes` says",
@@ -205,7 +206,7 @@ std::string FlatComposition::obstacle_of(const ir::Launch& launch, const std::ve
         if (!kept)
             return "what " + kernel.name + " is promised of the contents of `" + formal.name + "` is not promised of `" + base.name + "`";
     }
-    return {};
+    return promised_to_a_variant(module_, launch);
 }
 
 std::string FlatComposition::obstacle_in(const ir::Equation& e, const ir::Kernel& kernel, const ir::Launch& launch,
@@ -273,6 +274,9 @@ void FlatComposition::follow(const ir::Launch& launch) {
         if (!kernel.tensors[at(number)].is_output) try_stage(memories[at(number)]);
     }
     const std::string general = obstacle_of(launch, sizes);
+    if (!general.empty())
+        broken_launches_.push_back(
+            about("launch", "TW1001", "what " + kernel.name + " takes for granted holds where it is launched", general));
     for (const std::string& text : ir::promises(kernel.tensors, ir::names_of(kernel)))
         used_.insert("precondition: " + text + " (" + kernel.name + ")");
     for (const ir::Assumption& a : kernel.assumptions) {
@@ -392,14 +396,17 @@ Typed FlatComposition::meant(int tensor, const std::vector<Poly>& index) {
     return {values_.simplified(values_.replace(v.value, with(it->second.variables, index))), v.rounding};
 }
 
-Typed FlatComposition::stated(const ir::Equation& e, const std::vector<Atom>& variables) {
+// `stored`: as the tensor has it. A let is a number without an end, whatever the buffer of its name holds.
+Typed FlatComposition::stated(const ir::Equation& e, const std::vector<Atom>& variables, bool stored) {
     std::map<int, Poly> bound;
     for (std::size_t d = 0; d < e.output_vars.size(); ++d) bound[e.output_vars[d]] = Poly::of(variables[d]);
     const auto outer = std::exchange(
         values_.meaning, [&](int tensor, const std::vector<Poly>& index) -> std::optional<Typed> { return meant(tensor, index); });
     // What `computes` says of a float is a number that nothing rounds, unless it says so.
     const target::DType type = program_.tensors[at(e.output)].dtype;
-    const Typed v = values_.stored_from(e.value, leaf(no_sizes_), bound, target::info(type).is_float ? target::DType::F64 : type);
+    const Typed v = target::info(type).is_float ? values_.stored_from(e.value, leaf(no_sizes_), bound, target::DType::F64)
+                    : stored                    ? values_.stored_from(e.value, leaf(no_sizes_), bound, type)
+                                                : values_.typed_from(e.value, leaf(no_sizes_), bound);
     values_.meaning = outer;
     return {values_.simplified(v.value), v.rounding};
 }
@@ -408,7 +415,7 @@ Typed FlatComposition::expanded(Stage& stage) {
     if (!stage.want) {
         stage.variables = indices(part(stage.equation->output).dims);
         stage.want = Typed{values_.unknown("a let that uses itself"), {}};
-        stage.want = stated(*stage.equation, stage.variables);
+        stage.want = stated(*stage.equation, stage.variables, false);
     }
     return *stage.want;
 }
@@ -425,10 +432,11 @@ void FlatComposition::try_stage(int memory) {
     for (std::size_t d = 0; d < own.dims.size(); ++d) {
         if (e.output_extents[d].as_constant() != own.dims[d] || !ir::start_of(e, d).is_constant(0)) return;
     }
-    const auto [want, stated_as] = expanded(stage);
+    const bool exact = target::info(program_.tensors[at(memory)].dtype).is_float;
+    const auto [meaning, stated_as] = expanded(stage);
+    const Value want = exact ? meaning : stated(e, stage.variables, true).value;
     const auto [got, held_as] = held(memory, own, as_polys(stage.variables));
     stage.rounding = stated_as == held_as ? Rounding{} : Rounding{Rounding::Kind::lost, {}};
-    const bool exact = target::info(program_.tensors[at(memory)].dtype).is_float;
     stage.failed = values_.has_unknown(got) || values_.has_unknown(want) || !same(want, got);
     if (stage.failed)
         stage.why = "after its launch `" + program_.tensors[at(memory)].name + "` is expected to hold " + shown(want) +
@@ -448,7 +456,7 @@ Obligation FlatComposition::judge(const ir::Equation& e) {
         whole = whole && e.output_extents[d].as_constant() == own.dims[d] && ir::start_of(e, d).is_constant(0);
     prover_.push();
     const std::vector<Atom> variables = indices(own.dims);
-    const Value want = stated(e, variables).value;
+    const Value want = stated(e, variables, true).value;
     const Value got = !writer_.count(e.output) ? values_.unknown("no launch writes it")
                       : !whole                 ? values_.unknown("a program that says a part of its output is not followed")
                                                : held(e.output, own, as_polys(variables)).value;

@@ -18,4 +18,7 @@ bool holds_nothing_before(const ir::Program& program, const ir::Module& module, 
 // Does a tensor of integers hold the term as it is?
 bool held_as_it_is(const ir::Term& t, ir::DType dtype, const std::vector<ir::Tensor>& tensors);
 
+// Is a variant of the launched kernel promised something of contents that the kernel itself is not? Empty: no.
+std::string promised_to_a_variant(const ir::Module& module, const ir::Launch& launch);
+
 }  // namespace tw::verify

@@ -6,6 +6,7 @@
 
 #include "base/index.h"
 #include "ir/launches.h"
+#include "ir/promise.h"
 #include "ir/term_type.h"
 #include "verify/program_flat.h"
 
@@ -46,10 +47,27 @@ bool held_as_it_is(const ir::Term& t, target::DType dtype, const std::vector<ir:
     return (chosen.count(t->name) || (wide && dtype != target::DType::U32 && sums.count(t->name))) && all();
 }
 
+std::string promised_to_a_variant(const ir::Module& module, const ir::Launch& launch) {
+    const ir::Kernel& kernel = module.kernels[at(launch.kernel)];
+    const std::vector<std::string> promised = ir::promises(kernel.tensors, ir::names_of(kernel));
+    std::string found;
+    ir::for_each_variant(module.kernels, launch, [&](const ir::Kernel& k) {
+        for (const std::string& text : ir::promises(k.tensors, ir::names_of(k))) {
+            if (std::find(promised.begin(), promised.end(), text) == promised.end())
+                found = "a variant of " + kernel.name + " is promised what the first one is not: " + text;
+        }
+    });
+    return found;
+}
+
 bool holds_nothing_before(const ir::Program& program, const ir::Module& module, int tensor) {
     if (tensor >= program.parameter_count) return true;
+    const std::function<bool(const ir::Expr&)> follows = [&](const ir::Expr& e) {
+        return (e.kind() == ir::ExprKind::element && e->id == tensor) || std::any_of(e->args.begin(), e->args.end(), follows);
+    };
     const std::function<bool(const ir::Term&)> uses = [&](const ir::Term& t) {
-        return (t->kind == ir::TermKind::element && t->id == tensor) || std::any_of(t->args.begin(), t->args.end(), uses);
+        return (t->kind == ir::TermKind::element && t->id == tensor) || std::any_of(t->indices.begin(), t->indices.end(), follows) ||
+               std::any_of(t->args.begin(), t->args.end(), uses);
     };
     const auto stated = [&](const ir::Equation& e) { return uses(e.value) || (e.scatter && e.output == tensor); };
     if (std::any_of(program.computes.equations.begin(), program.computes.equations.end(), stated) ||

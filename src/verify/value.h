@@ -166,6 +166,7 @@ public:
 
     // From the specification's terms. `leaf` as for Integers::from; reduction variables become fresh symbols.
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) { return typed_from(t, leaf, bound).value; }
+    Typed typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
     // The same, as an output of this type has it.
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
     // The same with what storing it in that type rounds, for those who read it again.
@@ -190,7 +191,6 @@ public:
 private:
     Value rest(target::DType of, Value v);
     std::optional<Typed> difference_of_roundings(const std::string& f, const std::vector<Typed>& args, std::optional<target::DType> type);
-    Typed typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
     Typed chosen_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
     bool is_integer(const ir::Term& t) const;
     target::DType type_of(const ir::Term& t) const;

@@ -46,7 +46,6 @@ std::optional<Poly> WholeReader::poly(const ir::Term& t) {
 }
 
 std::optional<Condition> WholeReader::condition(const ir::Term& t) {
-    if (t->kind != ir::TermKind::apply) return std::nullopt;
     if (t->name == "not") {
         const auto c = condition(t->args[0]);
         return c ? std::optional(negated(*c)) : std::nullopt;
@@ -56,7 +55,13 @@ std::optional<Condition> WholeReader::condition(const ir::Term& t) {
         if (!a || !b) return std::nullopt;
         return t->name == "and" ? both(*a, *b) : either(*a, *b);
     }
-    if (t->args.size() != 2) return std::nullopt;
+    if (auto c = comparison(t)) return c;
+    return with_unknowns ? std::optional(at_least(Poly::of(ints_.fresh("u")), Poly(0))) : std::nullopt;
+}
+
+// Of whole numbers: 2 x == 1 has no whole solution, and a float may be one half.
+std::optional<Condition> WholeReader::comparison(const ir::Term& t) {
+    if (t->args.size() != 2 || !ir::is_whole(t->args[0], type_) || !ir::is_whole(t->args[1], type_)) return std::nullopt;
     const auto a = poly(t->args[0]), b = poly(t->args[1]);
     if (!a || !b) return std::nullopt;
     if (t->name == "lt") return less(*a, *b);
@@ -92,7 +97,7 @@ bool WholeReader::never_negative(const ir::Term& t) {
 }
 
 std::optional<Whole> WholeReader::unknown(const ir::Term& t) {
-    if (!with_unknowns) return std::nullopt;
+    if (!with_unknowns || !ir::is_whole(t, type_)) return std::nullopt;
     return Whole{Poly::of(ints_.fresh("u", never_negative(t) ? std::optional<std::int64_t>(0) : std::nullopt)), {}};
 }
 

@@ -39,19 +39,22 @@ Condition constraints(const Addend& a);
 // Translates the right side of an equation. `tensor` renames the tensors of the term; `bound` are its index variables.
 class WholeReader {
 public:
-    WholeReader(Integers& ints, Prover& prover, Integers::Leaf leaf, std::function<int(int)> tensor)
-        : ints_(ints), prover_(prover), leaf_(std::move(leaf)), tensor_(std::move(tensor)) {}
+    // `type`: of a tensor of the term.
+    WholeReader(Integers& ints, Prover& prover, Integers::Leaf leaf, std::function<int(int)> tensor, std::function<target::DType(int)> type)
+        : ints_(ints), prover_(prover), leaf_(std::move(leaf)), tensor_(std::move(tensor)), type_(std::move(type)) {}
 
     std::optional<Whole> read(const ir::Term& t);
     std::map<int, Poly> bound;
     std::function<bool(const Poly&)> fits;  // into 32 bits: casts of what does are nothing
-    // Parts that are no such sums become numbers of which at most the sign is known, each time new ones: what is shown then holds whatever
-    // they are, and the result is good for nothing else.
+    // Parts that are no such sums become whole numbers of which at most the sign is known, where they are whole, and conditions that are
+    // not of whole numbers become ones of which nothing is known; each time new ones: what is shown then holds whatever they are, and the
+    // result is good for nothing else.
     bool with_unknowns = false;
 
 private:
     std::optional<Poly> poly(const ir::Term& t);
     std::optional<Condition> condition(const ir::Term& t);
+    std::optional<Condition> comparison(const ir::Term& t);
     std::optional<Whole> applied(const ir::Term& t);
     std::optional<Whole> summed(const ir::Term& t);
     std::optional<Whole> unknown(const ir::Term& t);
@@ -62,6 +65,7 @@ private:
     Prover& prover_;
     Integers::Leaf leaf_;
     std::function<int(int)> tensor_;
+    std::function<target::DType(int)> type_;
 };
 
 }  // namespace tw::verify
