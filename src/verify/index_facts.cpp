@@ -319,6 +319,14 @@ bool IndexFacts::is_permutation(int tensor) {
     const Poly n = it->second.extents[0];
     const Atom x = ints_.fresh("x"), y = ints_.fresh("y"), z = ints_.fresh("z");
     const auto in = [&](Atom a) { return both(at_least(Poly::of(a), Poly(0)), less(Poly::of(a), n)); };
+    if (const Whole& w = *it->second.value; w.sums.empty()) {
+        const auto at = [&](Atom a) { return ints_.replace(w.plain, {{it->second.variables[0], Poly::of(a)}}); };
+        const bool once = implied(in(x), both(at_least(at(x), Poly(0)), less(at(x), n))) &&
+                          implied(both(both(in(x), in(y)), equals(at(x), at(y))), equals(Poly::of(x), Poly::of(y)));
+        it->second.permutation = once;
+        if (once) it->second.range = {Poly(0), n};
+        return once;
+    }
     const auto m = members(tensor, {Poly::of(x)}, n, in(x));
     const auto before = [&](Atom a, Atom b) { return ints_.replace(m->condition, {{m->member, Poly::of(a)}, {x, Poly::of(b)}}); };
     const Condition all = both(in(x), both(in(y), in(z)));
@@ -356,13 +364,30 @@ bool IndexFacts::is_sorted(int tensor) {
     const auto it = known_.find(tensor);
     if (it == known_.end() || it->second.extents.size() != 1 || !it->second.value) return false;
     if (it->second.sorted) return *it->second.sorted;
-    bool sorted = false;
-    if (const auto p = prefix_of(tensor)) {
-        const Poly v = Poly::of(p->variable), last = it->second.extents[0] - Poly(1);
-        sorted = implied(both(at_least(v, Poly(0)), less(v, last)), at_least(p->body, Poly(0)));
-    }
+    const bool sorted = rises(tensor);
     known_[tensor].sorted = sorted;
     return sorted;
+}
+
+// By its steps where it is a prefix sum or no sum, else by the sets that its elements count: each holds the one before it.
+bool IndexFacts::rises(int tensor) {
+    const Known& k = *known(tensor);
+    const Poly last = k.extents[0] - Poly(1);
+    const auto before_last = [&](const Poly& v) { return both(at_least(v, Poly(0)), less(v, last)); };
+    if (const auto p = prefix_of(tensor)) return implied(before_last(Poly::of(p->variable)), at_least(p->body, Poly(0)));
+    const Poly x = Poly::of(ints_.fresh("x")), next = x + Poly(1);
+    if (k.value->sums.empty()) {
+        const auto at = [&](const Poly& index) { return ints_.replace(k.value->plain, {{k.variables[0], index}}); };
+        return implied(before_last(x), at_least(at(next), at(x)));
+    }
+    for (const Poly& size : lengths_) {
+        const auto own = members(tensor, {x}, size, before_last(x)), later = members(tensor, {next}, size, before_last(x));
+        if (!own || !later) continue;
+        const Poly i = Poly::of(own->member);
+        const Condition member = both(both(at_least(i, Poly(0)), less(i, size)), own->condition);
+        return implied(both(before_last(x), member), ints_.replace(later->condition, {{later->member, i}}));
+    }
+    return false;
 }
 
 // --------------------------------------------------------------------------------------------------------------------------- promises

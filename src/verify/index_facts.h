@@ -6,6 +6,7 @@
 //   sets          B[x] counts the i in [0, n) with C(i, x): more where C is implied, 0 where it never holds, n where it always does
 //   ranks         where C(i, x) is a strict total order of [0, n), B takes each number of [0, n) once
 //   beginnings    where C(i, x) holds of an i only if it holds of all before it, C(i, x) is i < B[x]
+//   (no sum)      B[x] is a number v(x): it takes each number of [0, n) once where it is in it and v(x) is v(y) for x = y alone
 //   prefix sums   B[x] = sum(i in 0:x, b(i)) rises where b is not negative, B[x + 1] - B[x] is b(x), and where c b(i) <= a(i) + d for all
 //   i, the
 //                 same holds of differences of B and A: c (B[y] - B[x]) <= A[y] - A[x] + d (y - x) for x <= y
@@ -96,6 +97,7 @@ private:
         Poly lo, hi;
         Condition holds;
     };
+    bool rises(int tensor);
     std::optional<Beginning> beginning_of(int tensor, const Poly& index);
     friend class TileTable;
 

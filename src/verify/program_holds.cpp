@@ -43,6 +43,11 @@ bool held_as_it_is(const ir::Term& t, target::DType dtype, const std::vector<ir:
         return wide && by->kind == ir::TermKind::constant && by->number == std::floor(by->number) && by->number >= 1 &&
                held_as_it_is(n, dtype, tensors);
     }
+    if (t->name == "mod") {  // from 0 up to the divisor
+        const ir::Term& by = t->args[1];
+        return wide && by->kind == ir::TermKind::constant && by->number == std::floor(by->number) && by->number >= 1 &&
+               by->number <= 2147483647 && held_as_it_is(t->args[0], dtype, tensors);
+    }
     if (t->name == "select") return held_as_it_is(t->args[1], dtype, tensors) && held_as_it_is(t->args[2], dtype, tensors);
     return (chosen.count(t->name) || (wide && dtype != target::DType::U32 && sums.count(t->name))) && all();
 }

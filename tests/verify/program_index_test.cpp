@@ -95,6 +95,16 @@ TEST(ProgramIndex, ARankByAnyTotalOrderIsAPermutation) {
     EXPECT_EQ(of_sorted_rows(replaced(sorted_rows, condition, "i % 4 < p % 4 or (i % 4 == p % 4 and i > p)")), Status::proved);
 }
 
+// Without a sum: what takes each number of [0, P) once does.
+TEST(ProgramIndex, ANumberOfItsOwnPlaceIsAPermutation) {
+    const std::string rank = "sum(i in 0:P, where(key[i] > key[p] or (key[i] == key[p] and i < p), 1, 0))";
+    for (const char* once : {"p", "P - 1 - p", "where(p < P - 1, p + 1, 0)"})
+        EXPECT_EQ(of_sorted_rows(replaced(sorted_rows, rank, once)), Status::proved) << once;
+    for (const char* other :
+         {"P - p", "p + 1", "p // 2", "where(p == 0, P - 1, p)", "where(p % 2 == 0, p + 1, p - 1)", "minimum(key[p], P - 1)", "0"})
+        EXPECT_EQ(of_sorted_rows(replaced(sorted_rows, rank, other)), Status::not_proved) << other;
+}
+
 TEST(ProgramIndex, EveryVariantIsPromisedWhatTheFirstOneIs) {
     const std::string other = R"py(
 

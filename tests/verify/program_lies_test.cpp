@@ -134,6 +134,19 @@ TEST(ProgramLies, ARangeIsOfWhatIsStored) {
     EXPECT_EQ(indexed("where(x[p] > 0, P * P * P + p, 0)", "P * P * P + P"), Status::not_proved);
 }
 
+TEST(ProgramLies, WhatRises) {
+    const std::string sorted = "1 << 20, sorted=True";
+    for (const char* rising : {"p", "p // 2", "maximum(p - 3, 0)", "sum(i in 0:P, where(k[i] < p, 1, 0))",
+                               "sum(i in 0:P, where(k[i] <= 2 * p, 1, 0))", "sum(i in 0:p + 1, where(k[i] > 0, 1, 0))"})
+        EXPECT_EQ(indexed(rising, sorted), Status::proved) << rising;
+    for (const char* not_rising :
+         {"P - p", "p % 2", "minimum(p, P - p)", "sum(i in 0:P, where(k[i] > p, 1, 0))", "sum(i in p:P, 1)",
+          "sum(i in 0:P, where(k[i] == p, 1, 0))", "sum(i in 0:P, where(k[i] < p % 5, 1, 0))", "sum(i in 0:p, k[i] % 3 - 1)"})
+        EXPECT_EQ(indexed(not_rising, sorted), Status::not_proved) << not_rising;
+    EXPECT_EQ(indexed("k[p] % 4", "4"), Status::proved);
+    EXPECT_EQ(indexed("k[p] % 4", "3"), Status::not_proved);
+}
+
 // A let is a number without an end and without rounding, whatever the buffer of its name makes of it.
 TEST(ProgramLies, ALetIsNotWhatItsBufferHolds) {
     const auto through = [](const std::string& let, const std::string& type, const std::string& then, const std::string& extent) {
