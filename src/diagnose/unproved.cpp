@@ -46,6 +46,8 @@ UnprovedReasons about_values() {
         {"a quotient of what may be 0 or has a value only in places", "a divisor is not known to be other than 0",
          "divide by something positive (a maximum with a small constant, a sum of squares plus an epsilon), or state the same quotient in "
          "computes"},
+        {"an integer is divided by what may be 0", "the divisor is a scalar or an element of a tensor, and nothing keeps it from being 0",
+         "promise that it is not (tw.scalar(i32, positive=True), range=(1, R) of an index tensor), or divide by tw.maximum(d, 1)"},
         {"no real number", "a product of infinities and zeros has no value", "choose with tw.where before the product"},
         {"a comparison, an index or an integer that hangs on what a narrower type has rounded",
          "a value was rounded to a narrower type, and a comparison, an index or an integer depends on it",
@@ -56,8 +58,8 @@ UnprovedReasons about_values() {
         {"a let that uses itself", "a name of the program's computes stands for itself", "give each let a value of names before it"},
         {"nothing is promised of an index tensor that keeps it from naming one place twice",
          "two rows may be written to one place, and which of them stays is not said", "promise distinct=True of the index tensor"},
-        {"`", "a buffer of a program could not be followed from one launch to the next",
-         "let one launch write all of the buffer before another reads it, with the type that it holds"},
+        {"is not shown to be one", "a buffer of a program may hold numbers that its type does not",
+         "let the launch that writes the buffer cast to the buffer's type, and say so in its `computes`"},
         {"more than ten masks that have nothing to do with each other",
          "a value is put together from parts that each have a condition of their own, which makes too many cases",
          "let one mask cover the tile, with the fold's identity on its other side (0 for a sum, -inf for a maximum), or fold with tw.sum "

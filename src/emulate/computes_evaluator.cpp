@@ -170,8 +170,8 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         }
         case TermKind::cast: {
             Scalar x = value(n.args[0]);
-            if (options_.round_casts || n.exact) x.value = ir::converted(x.value, n.from, t.dtype);
-            else if (!n.outermost) x.rounding += cast_rounding(x.value, t.dtype);
+            if (options_.round_casts || n.exact) return stepped(n, x);
+            if (!n.outermost) x.rounding += cast_rounding(x.value, t.dtype);
             return x;
         }
         case TermKind::reduce: return remembered_fold(node);
@@ -184,7 +184,8 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
                 if (error.empty()) error = "unknown function `" + t.name + "` in `computes`";
                 return {};
             }
-            const Scalar r = n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a);
+            Scalar r = n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a);
+            if (doubtful_step(n, a)) r.rounding = std::numeric_limits<double>::infinity();
             return settled(n, std::isfinite(r.value) ? r : beyond_the_range(n, r));
         }
     }
@@ -252,6 +253,31 @@ ComputesEvaluator::Scalar ComputesEvaluator::settled(const Node& n, Scalar x) co
     if (n.integer) return {x.value, 0};
     if (options_.single_precision) x.value = static_cast<float>(x.value);
     if (!std::isfinite(x.value) || std::isnan(x.rounding)) x.rounding = 0;
+    return x;
+}
+
+// Sixteen roundings of f32 as far as the bound goes, as in `compare`: does the step stand between the value and one that arithmetic may make?
+static double moved_by_rounding(double rounding) { return 16 * 0x1p-24 * rounding; }
+
+bool ComputesEvaluator::doubtful_step(const Node& n, const Scalar* args) const {
+    if (!options_.doubts_steps || n.integer) return false;
+    double x = args[0].value, lost = args[0].rounding;
+    if (n.function == ElementOp::mod) {
+        lost = lost / std::fabs(args[1].value) + args[1].rounding * std::fabs(x / args[1].value / args[1].value);
+        x /= args[1].value;
+    } else if (n.function != ElementOp::floor && n.function != ElementOp::ceil) {
+        return false;
+    }
+    const double by = moved_by_rounding(lost);
+    return by > 0 && (n.function == ElementOp::ceil ? std::ceil(x - by) != std::ceil(x + by) : std::floor(x - by) != std::floor(x + by));
+}
+
+ComputesEvaluator::Scalar ComputesEvaluator::stepped(const Node& n, Scalar x) const {
+    const double by = moved_by_rounding(x.rounding);
+    const target::DType to = n.term->dtype;
+    if (options_.doubts_steps && by > 0 && ir::converted(x.value - by, n.from, to) != ir::converted(x.value + by, n.from, to))
+        x.rounding = std::numeric_limits<double>::infinity();
+    x.value = ir::converted(x.value, n.from, to);
     return x;
 }
 
@@ -401,8 +427,12 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         case TermKind::cast:
             strip(n.args[0], var, first, count, out);
             for (int i = 0; i < count; ++i) {
-                if (options_.round_casts || n.exact) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
-                else if (!n.outermost) out.rounding[at(i)] += cast_rounding(out.value[at(i)], t.dtype);
+                if (options_.round_casts || n.exact) {
+                    const Scalar x = stepped(n, {out.value[at(i)], out.rounding[at(i)]});
+                    out.value[at(i)] = x.value, out.rounding[at(i)] = x.rounding;
+                } else if (!n.outermost) {
+                    out.rounding[at(i)] += cast_rounding(out.value[at(i)], t.dtype);
+                }
             }
             return;
         case TermKind::reduce: return;  // by_element
@@ -436,7 +466,9 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
     for (std::size_t i = 0; i < at(count); ++i) {
         Scalar a[3];
         for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
-        const Scalar r = settled(n, n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a));
+        Scalar r = n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a);
+        if (doubtful_step(n, a)) r.rounding = std::numeric_limits<double>::infinity();
+        r = settled(n, r);
         out.value[i] = r.value;
         out.rounding[i] = r.rounding;
     }

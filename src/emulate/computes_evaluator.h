@@ -77,6 +77,8 @@ private:
     void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
     static Scalar applied(ir::ElementOp f, const Scalar* args);
     Scalar settled(const Node& n, Scalar x) const;  // as the precision has it; what is infinite is exact
+    bool doubtful_step(const Node& n, const Scalar* args) const;
+    Scalar stepped(const Node& n, Scalar x) const;  // an exact cast
     Strip& spare(std::size_t depth);
 
     const std::vector<std::int64_t>& sizes_;

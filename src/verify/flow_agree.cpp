@@ -171,12 +171,14 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     return false;
 }
 
-// As they are, or with choices that hang on data in one form.
+// As they are, or with choices that hang on data in one form; then with terms in a row as folds.
 bool Flow::agree_in_form(Value a, Value b, const Condition& given, int depth) {
     if (agree(a, b, given, depth)) return true;
     if (values_.has_unknown(a) || values_.has_unknown(b)) return false;
     const Value x = values_.simplified(values_.with_choices(a)), y = values_.simplified(values_.with_choices(b));
-    return (x != a || y != b) && agree(x, y, given, depth);
+    if ((x != a || y != b) && agree(x, y, given, depth)) return true;
+    const Value p = values_.simplified(values_.with_rows(x)), q = values_.simplified(values_.with_rows(y));
+    return (p != x || q != y) && agree(p, q, given, depth);
 }
 
 }  // namespace tw::verify::detail

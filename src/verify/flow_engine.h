@@ -219,6 +219,7 @@ private:
     // Shared buffers, and teams as negative numbers: how what was ever written there is rounded, and what this pass was told of it. A pass
     // that was told less than it found is not the last.
     std::map<int, Rounding> home_roundings_, rounding_reads_;
+    bool given_by_caller(Value v) const;
     void note_rounding(int home, const Rounding& r);
     Rounding rounding_of_home(int home) const;
     Rounding read_rounding(int home);

@@ -71,9 +71,22 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
         const bool inexact = rounding.kind != Rounding::Kind::exact || (values_.is_whole(*folded) && !values_.fits(*folded, e->dtype));
         return {*folded, e->op == ir::ElementOp::add && inexact ? Rounding{Rounding::Kind::lost, {}} : rounding};
     }
+    // Of a size or a coordinate the divisor is a number wherever the element is one; what a caller gives may be 0.
+    if (integer && (e->op == ir::ElementOp::div || e->op == ir::ElementOp::mod) && given_by_caller(tags[1]) && !values_.nonzero(tags[1]))
+        return {values_.unknown("an integer is divided by what may be 0"), {}};
     Typed result = values_.computed(e->op == ir::ElementOp::div && integer ? "floor_div" : ir::name_of(e->op), args, e->dtype);
     if (e->op == ir::ElementOp::sub) result.value = unless_both_infinite(tags[0], tags[1], result.value);
     return result;
+}
+
+// Does it hang on a scalar or on the contents of a tensor?
+bool Flow::given_by_caller(Value v) const {
+    const ValueNode& n = values_.node(v);
+    if (n.kind == ValueNode::Kind::scalar || n.kind == ValueNode::Kind::element) return true;
+    const bool of_contents = n.kind == ValueNode::Kind::index &&
+                             std::any_of(n.atoms.begin(), n.atoms.end(),
+                                         [&](Atom a) { return ints_.info(a).kind == AtomInfo::Kind::element; });
+    return of_contents || std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return given_by_caller(a); });
 }
 
 void Flow::note_rounding(int home, const Rounding& r) {

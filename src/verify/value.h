@@ -156,6 +156,8 @@ public:
     Value with_extremes(Value v);
     // The same and more (value_choices.cpp): choices by comparisons of data, and comparisons of integer data, in one form.
     Value with_choices(Value v);
+    // Four terms and more that one formula has at 0, 1, 2, ... as one fold of it (value_rows.cpp): what a tree of additions ends in.
+    Value with_rows(Value v);
 
     Value written_out(Value v, std::int64_t longest = 32, std::int64_t most = 128);
     // A fold of folds of the same kind with their order turned round, where neither range hangs on the other.
@@ -228,6 +230,11 @@ private:
     Value exponential(Value a);
     Value logarithm(Value a);
     Value extreme(const std::string& op, std::vector<Value> args);
+    std::optional<Poly> line(const Poly& p, const Poly& q, const Poly& x);
+    std::optional<Condition> line(const Condition& a, const Condition& b, const Poly& x);
+    std::optional<Value> line(Value a, Value b, const Poly& x);
+    void constants_in(Value v, std::vector<std::int64_t>& found) const;
+    std::optional<Value> row_of(const std::string& op, const std::vector<Value>& terms);
     std::optional<Poly> as_index(Value v);
     Value as_condition(Value v);
     std::optional<Coefficient> multiple_of(Value v, Value z);

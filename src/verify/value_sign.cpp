@@ -47,10 +47,14 @@ unsigned Values::signs(Value v) {
     if (n.kind == Kind::number) return sign_of(n.number);
     if (n.kind == Kind::scalar) return positive_scalars.count(n.id) ? positive_sign : any_sign;
     if (n.kind == Kind::unknown) return any_sign;
-    if (n.kind == Kind::element)
-        return static_cast<std::size_t>(n.id) < tensor_types.size() && is_unsigned(tensor_types[static_cast<std::size_t>(n.id)])
-                   ? zero_sign | positive_sign
-                   : any_sign;
+    if (n.kind == Kind::element) {
+        const auto tensor = static_cast<std::size_t>(n.id);
+        if (tensor < ints_.promises.size() && ints_.promises[tensor].range) {  // an index out of the tensor is read nowhere
+            const auto low = prover_.least(ints_.promises[tensor].range->first);
+            if (low && *low >= 0) return *low > 0 ? positive_sign : zero_sign | positive_sign;
+        }
+        return tensor < tensor_types.size() && is_unsigned(tensor_types[tensor]) ? zero_sign | positive_sign : any_sign;
+    }
     const auto key = static_cast<std::uint64_t>(prover_.state()) << 32 | static_cast<std::uint32_t>(v);
     if (const auto known = signs_.find(key); known != signs_.end()) return known->second;
     const unsigned found = find_signs(n);

@@ -140,6 +140,30 @@ TEST(Audit, LetsRightKernelsBe) {
     }
 }
 
+// Half of the largest element is 63.5 steps: whether f32 puts it above or below decides the integer, and is not claimed (trusted-base.md,
+// hole 7). A quantiser that rounds elsewhere is wrong for most elements.
+TEST(Audit, LetsAnIntegerBeThatRoundingDecides) {
+    const std::string quantiser = R"py(@tw.kernel(target="sm_80", computes="""
+    let s[m] = maximum(max(n, abs(f32(X[m, n]))), 1e-8) / 127
+    Q[m, n] = i8(floor(f32(X[m, n]) / s[m] + 0.5))
+""", threads=128)
+def k(X: tw.Tensor(bf16, M, N), Q: tw.Tensor(i8, M, N)):
+    tw.assume(N >= 1 and N <= 256)
+    m = tw.grid(M)
+    x = tw.load(X[m, 0:256], fill=0.0).to(f32)
+    s = tw.maximum(tw.max(tw.abs(x), axis=0), 1.0e-8) / 127.0
+    tw.store(Q[m, 0:256], tw.floor(x / s + HALF).to(tw.i8))
+)py";
+    const Loaded right = text("from tilewright import i8\nHALF = 0.5\nM, N = tw.sizes(\"M N\")", quantiser);
+    ASSERT_TRUE(right.module) << render_text(right.sink, right.sources);
+    const AuditResult r = runs(right.module->kernels[0], 200);
+    EXPECT_EQ(r.failing, 0) << r.failure->sizes_text << " " << r.failure->schedule << ": " << r.failure->message;
+    EXPECT_GE(r.runs, 50);
+    const Loaded wrong_one = text("from tilewright import i8\nHALF = 0.25\nM, N = tw.sizes(\"M N\")", quantiser);
+    ASSERT_TRUE(wrong_one.module) << render_text(wrong_one.sink, wrong_one.sources);
+    EXPECT_GT(runs(wrong_one.module->kernels[0], 200).failing, 0);
+}
+
 TEST(Audit, KeepsItsTimeOnWhatIsSlow) {
     const Loaded l = file("gemm_sm90.py");
     ASSERT_TRUE(l.module);

@@ -71,5 +71,31 @@ TEST(Unproved, AReasonNamesTheTileItsLineAndTheForm) {
     EXPECT_TRUE(told);
 }
 
+// A reason says what it speaks of: names in it are no reason to speak of buffers.
+TEST(Unproved, AnAccumulatorInF16IsNoBufferOfAProgram) {
+    const std::string text =
+        "import tilewright as tw\n"
+        "from tilewright import f16, f32\n"
+        "M, N = tw.sizes(\"M N\")\n"
+        "@tw.kernel(target=\"sm_80\", computes=\"S[m] = f16(sum(n, X[m, n]))\", threads=128)\n"
+        "def row(X: tw.Tensor(f32, M, N), S: tw.Tensor(f16, M)):\n"
+        "    m = tw.grid(M)\n"
+        "    acc = tw.zeros(f32, (128,))\n"
+        "    for c in tw.range(tw.cdiv(N, 128)):\n"
+        "        acc = (acc + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)).to(f16).to(f32)\n"
+        "    tw.store(S[m], tw.sum(acc, axis=0).to(f16))\n";
+    CheckOptions options;
+    options.search = false;
+    const CheckResult result = check(kernel_of_text(text), options);
+    int rounded = 0;
+    for (const auto& o : result.obligations) {
+        if (o.status != verify::Status::not_proved || o.kind != "precision") continue;
+        ++rounded;
+        EXPECT_EQ(o.reason.find("buffer"), std::string::npos) << o.reason;
+        EXPECT_NE(o.reason.find("line 9"), std::string::npos) << o.reason;
+    }
+    EXPECT_EQ(rounded, 1);
+}
+
 }  // namespace unproved_test
 }  // namespace tw::diagnose
