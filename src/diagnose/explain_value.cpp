@@ -395,6 +395,7 @@ void ValueStory::look_for_fills() {
     fills_ = tracer_.fills_below(top_);
     for (const auto& [stmt, f] : fills_) {
         if (fill_ || !found_.constant || !std::isfinite(f.second)) continue;
+        if (std::holds_alternative<ir::TeamReceive>(stmt->op)) continue;  // a number that other blocks made: no fill
         if (found_.in_extremum && !found_.constants.count(f.second)) continue;
         fill_ = stmt;
         fill_place_ = fmt::format("line {} ({} of value {:g})", ir::line_text(stmt->loc),

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 
 namespace tw::diagnose {
 namespace {
@@ -94,9 +98,10 @@ public:
                     nothing = nothing || forms_.atom(atom).kind == FormAtom::Kind::nothing;
                     shift_only = shift_only && is_shift(atom);
                 }
-                constant = constant || own.empty() || (shift_only && !m.empty()) || (!meant && hides_constant(m));
+                const bool written_there = m.empty() && is_literal(c);  // the kernel's own text adds it: no fill
+                constant = constant || (own.empty() && !written_there) || (shift_only && !m.empty()) || (!meant && hides_constant(m));
             }
-            for (const auto& [t, offset] : inside) outputs = outputs || k_.tensors[static_cast<std::size_t>(t)].is_output;
+            for (const auto& [t, offset] : inside) outputs = outputs || (k_.tensors[static_cast<std::size_t>(t)].is_output && !is_updated(t));
             found_.constant = found_.constant || constant;
             found_.put(nothing || outputs ? Kind::never_written : Kind::foreign, text);
             note_displacement(missing, foreign);
@@ -122,6 +127,30 @@ public:
     }
 
 private:
+    // Does the kernel have this number in its text? 0 and 1 come from anywhere.
+    bool is_literal(double x) {
+        if (!literals_) {
+            literals_.emplace();
+            const std::function<void(const ir::Element&)> look = [&](const ir::Element& e) {
+                if (e->op == ir::ElementOp::number) literals_->insert(std::fabs(e->number));
+                for (const ir::Element& a : e->args) look(a);
+            };
+            ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+                if (const auto* c = std::get_if<ir::Compute>(&s.op)) look(c->value);
+            });
+        }
+        return x != 0 && std::fabs(x) != 1 && literals_->count(std::fabs(x)) > 0;
+    }
+
+    // An output that `computes` has on its right: there it is what the launch found.
+    bool is_updated(int tensor) const {
+        const std::function<bool(const ir::Term&)> reads = [&](const ir::Term& t) {
+            return (t->kind == ir::TermKind::element && t->id == tensor) || std::any_of(t->args.begin(), t->args.end(), reads);
+        };
+        return std::any_of(k_.computes.equations.begin(), k_.computes.equations.end(),
+                           [&](const ir::Equation& e) { return reads(e.value); });
+    }
+
     static Form only(const Form& f, const Form& keys) {
         Form r;
         for (const auto& [m, c] : keys) r.emplace(m, f.at(m));
@@ -310,6 +339,7 @@ private:
 
     Forms& forms_;
     const ir::Kernel& k_;
+    std::optional<std::set<double>> literals_;
     Findings& found_;
 };
 

@@ -113,6 +113,7 @@ public:
 private:
     // -------------------------------------------------------------------------------------------------------- expressions
 
+    bool blocks_in_groups(int axis);
     void split_block_index(int axis, const Poly& extent);
     Atom instance(const ir::Role& r);
     Integers::Leaf leaf(const State& s);

@@ -114,8 +114,39 @@ FlowResult Flow::run() {
     return std::move(result_);
 }
 
-// A block index that the kernel takes apart (block // H and block % H of B * H blocks) is the number of those digits.
+// Does the kernel divide by a minimum that hangs on the block's index? So does a grouped raster, whose last group is as wide as what is left.
+bool Flow::blocks_in_groups(int axis) {
+    bool found = false;
+    State known;
+    const auto hangs = [&](const Poly& p) {
+        std::vector<Atom> atoms;
+        ints_.collect(p, atoms);
+        return ints_.mentions(p, block_[axis]) &&
+               std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).kind == AtomInfo::Kind::minimum; });
+    };
+    const std::function<void(const ir::Expr&)> look = [&](const ir::Expr& e) {
+        const bool divides = e.kind() == ir::ExprKind::floor_div || e.kind() == ir::ExprKind::mod;
+        found = found || (divides && hangs(ints_.from(e->args[1], leaf(known))));
+        for (const ir::Expr& a : e->args) look(a);
+    };
+    for (const ir::Stmt& s : k_.body) {  // where its statements stand, before all loops
+        const auto* assigned = std::get_if<ir::Assign>(&s.op);
+        if (!assigned) continue;
+        look(assigned->value);
+        known.scalars[assigned->var] = poly(assigned->value, known);
+    }
+    return found;
+}
+
+// A block index that the kernel takes apart (block // H and block % H of B * H blocks) is the number of those digits. One that counts the
+// tiles of a grouped raster is the number of a tile, as in a persistent loop of one iteration a block.
 void Flow::split_block_index(int axis, const Poly& extent) {
+    if (axis == 0 && in_tile_loop_ < 0 && blocks_in_groups(axis)) {
+        digits_.push_back({block_[axis], extent, true});
+        in_tile_loop_ = block_[axis];
+        tile_loop_end_ = extent;
+        return;
+    }
     std::vector<Digit> parts = {{block_[axis], extent, false}};
     std::vector<Poly> steps = {Poly(1)};  // what each digit counts in
     State known;                          // what the statements before have assigned: any cut is sound, so it need not be exact
