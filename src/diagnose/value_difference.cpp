@@ -101,7 +101,8 @@ public:
                 const bool written_there = m.empty() && is_literal(c);  // the kernel's own text adds it: no fill
                 constant = constant || (own.empty() && !written_there) || (shift_only && !m.empty()) || (!meant && hides_constant(m));
             }
-            for (const auto& [t, offset] : inside) outputs = outputs || (k_.tensors[static_cast<std::size_t>(t)].is_output && !is_updated(t));
+            for (const auto& [t, offset] : inside)
+                outputs = outputs || (k_.tensors[static_cast<std::size_t>(t)].is_output && !is_updated(t));
             found_.constant = found_.constant || constant;
             found_.put(nothing || outputs ? Kind::never_written : Kind::foreign, text);
             note_displacement(missing, foreign);

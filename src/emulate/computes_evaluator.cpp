@@ -256,7 +256,8 @@ ComputesEvaluator::Scalar ComputesEvaluator::settled(const Node& n, Scalar x) co
     return x;
 }
 
-// Sixteen roundings of f32 as far as the bound goes, as in `compare`: does the step stand between the value and one that arithmetic may make?
+// Sixteen roundings of f32 as far as the bound goes, as in `compare`: does the step stand between the value and one that arithmetic may
+// make?
 static double moved_by_rounding(double rounding) { return 16 * 0x1p-24 * rounding; }
 
 bool ComputesEvaluator::doubtful_step(const Node& n, const Scalar* args) const {

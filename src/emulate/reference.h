@@ -15,8 +15,8 @@ namespace tw::emulate {
 
 struct ReferenceOptions {
     bool round_casts = false;
-    bool single_precision = false;                 // every step is rounded to f32, as a kernel would that follows the equation word by word
-    bool doubts_steps = false;                     // a floor or an integer that f32 arithmetic may decide otherwise has an infinite `rounding`
+    bool single_precision = false;  // every step is rounded to f32, as a kernel would that follows the equation word by word
+    bool doubts_steps = false;      // a floor or an integer that f32 arithmetic may decide otherwise has an infinite `rounding`
     std::int64_t operation_limit = 2'000'000'000;  // term evaluations; beyond it the reference refuses
 };
 

@@ -114,7 +114,8 @@ FlowResult Flow::run() {
     return std::move(result_);
 }
 
-// Does the kernel divide by a minimum that hangs on the block's index? So does a grouped raster, whose last group is as wide as what is left.
+// Does the kernel divide by a minimum that hangs on the block's index? So does a grouped raster, whose last group is as wide as what is
+// left.
 bool Flow::blocks_in_groups(int axis) {
     bool found = false;
     State known;

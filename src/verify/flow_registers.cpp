@@ -83,9 +83,9 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
 bool Flow::given_by_caller(Value v) const {
     const ValueNode& n = values_.node(v);
     if (n.kind == ValueNode::Kind::scalar || n.kind == ValueNode::Kind::element) return true;
-    const bool of_contents = n.kind == ValueNode::Kind::index &&
-                             std::any_of(n.atoms.begin(), n.atoms.end(),
-                                         [&](Atom a) { return ints_.info(a).kind == AtomInfo::Kind::element; });
+    const bool of_contents = n.kind == ValueNode::Kind::index && std::any_of(n.atoms.begin(), n.atoms.end(), [&](Atom a) {
+                                 return ints_.info(a).kind == AtomInfo::Kind::element;
+                             });
     return of_contents || std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return given_by_caller(a); });
 }
 

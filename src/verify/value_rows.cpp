@@ -1,4 +1,5 @@
-// Tags: terms that one formula has at 0, 1, 2, ..., as one fold of it. A tree of additions or maxima through shared memory ends in such terms.
+// Tags: terms that one formula has at 0, 1, 2, ..., as one fold of it. A tree of additions or maxima through shared memory ends in such
+// terms.
 #include <functional>
 #include <set>
 
@@ -84,8 +85,7 @@ std::optional<Value> Values::line(Value a, Value b, const Poly& x) {
     }
     if (p.kind == Kind::reduce) {
         const Atom y = ints_.fresh("i");
-        const auto body =
-            line(replace(p.args[0], {{p.variable, Poly::of(y)}}), replace(q.args[0], {{q.variable, Poly::of(y)}}), x);
+        const auto body = line(replace(p.args[0], {{p.variable, Poly::of(y)}}), replace(q.args[0], {{q.variable, Poly::of(y)}}), x);
         const auto lo = line(p.lo, q.lo, x), hi = line(p.hi, q.hi, x);
         return body && lo && hi ? std::optional(reduce(p.name, y, *lo, *hi, *body)) : std::nullopt;
     }
