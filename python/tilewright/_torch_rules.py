@@ -1,7 +1,7 @@
 """What each operator of PyTorch is as nodes of a graph (docs/graph.md). A writer takes the graph, the traced node and its arguments; `operator_table` has them all, with those of _torch_places.py."""
 import math
 
-from . import _torch_places
+from . import _torch_order, _torch_places
 
 DTYPES = {"torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32", "torch.int64": "i64", "torch.bool": "bool"}
 
@@ -476,6 +476,7 @@ def operator_table():
     t["new_full"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[2])})
     t["new_zeros"], t["new_ones"] = _full(0), _full(1)
     t.update(_torch_places.table())
+    t.update(_torch_order.table())
     t["scalar_tensor"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[0])})
     return t
 

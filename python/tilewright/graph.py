@@ -62,6 +62,17 @@ class _Graph:
         self.parameters[-1]["values"] = [_number(v) if isinstance(v, float) else int(v) for v in flat]
         return name
 
+    def numbers(self, n, values, shape, dtype):
+        """The same of plain numbers."""
+        values = list(values)
+        for p in self.parameters:  # one vector of positions serves all that ask for it
+            if p.get("values") == values and p["shape"] == list(shape) and p["dtype"] == dtype:
+                return p["name"]
+        name = f"constant_{n.name}_{len(self.parameters)}"
+        self.parameters.append({"name": name, "shape": list(shape), "dtype": dtype, "values": values})
+        self._shapes[name], self._dtypes[name] = list(shape), dtype
+        return name
+
     def take(self, n, x, dim, places, last=True, shape=None):
         """Along a dimension, the elements at these places, which are known."""
         import torch
