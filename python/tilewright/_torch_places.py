@@ -1,6 +1,8 @@
 """Torch operators that are written in several of a graph's: functions, masks, and whatever moves elements to known places (graph.py)."""
 import math
 
+from . import _torch_scatter
+
 
 def _shape(n):
     value = n.meta["val"]
@@ -376,27 +378,21 @@ def _select_scatter(g, n, a, k):
 # Elements by index.
 
 def _index(g, n, a, k):
-    """x[i], x[:, i], and several indices that are known, side by side."""
+    """x[i], x[:, i, j], x[i, :, j]: places that are known become one constant."""
     import torch
     x, shape, given = a[0], g.shape(a[0]), [(d, i) for d, i in enumerate(n.args[1]) if i is not None]
     dims = [d for d, _ in given]
-    if dims != list(range(dims[0], dims[0] + len(dims))):
-        g.refuse(n)
     known = [g.known.value(i) for _, i in given]
-    if all(isinstance(v, torch.Tensor) and v.dtype == torch.int64 for v in known):
-        flat = torch.zeros((), dtype=torch.int64)
-        for d, v in zip(dims, known):
-            flat = flat * shape[d] + torch.where(v < 0, v + shape[d], v)
-        if len(dims) > 1:
-            to = shape[:dims[0]] + [math.prod(shape[d] for d in dims)] + shape[dims[-1] + 1:]
-            x = g.extra(n, "reshape", [x], shape=to, type_of=x)
-        a[1]  # looked at
-        return g.node(n, "index_select", [x, g.constant(n, flat)], {"dim": dims[0]})
-    which = a[1][dims[0]]
-    if len(given) != 1 or g.dtype(which) not in ("i32", "i64"):
-        g.refuse(n)
-    g.notes.append("indices are taken to be at least 0 and inside of their dimension")
-    return g.node(n, "index_select", [x, which], {"dim": dims[0]})
+    if dims != list(range(dims[0], dims[0] + len(dims))) or not all(isinstance(v, torch.Tensor) and v.dtype == torch.int64 for v in known):
+        return _torch_scatter.index(g, n, a, k)
+    flat = torch.zeros((), dtype=torch.int64)
+    for d, v in zip(dims, known):
+        flat = flat * shape[d] + torch.where(v < 0, v + shape[d], v)
+    if len(dims) > 1:
+        to = shape[:dims[0]] + [math.prod(shape[d] for d in dims)] + shape[dims[-1] + 1:]
+        x = g.extra(n, "reshape", [x], shape=to, type_of=x)
+    a[1]  # looked at
+    return g.node(n, "index_select", [x, g.constant(n, flat)], {"dim": dims[0]})
 
 
 def _index_select(g, n, a, k):

@@ -1,7 +1,7 @@
 """What each operator of PyTorch is as nodes of a graph (docs/graph.md). A writer takes the graph, the traced node and its arguments; `operator_table` has them all, with those of _torch_places.py."""
 import math
 
-from . import _torch_order, _torch_places
+from . import _torch_order, _torch_places, _torch_scatter
 
 DTYPES = {"torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32", "torch.int64": "i64", "torch.bool": "bool"}
 
@@ -79,7 +79,7 @@ _IGNORED = {"native_group_norm": {"N", "C", "HxW"}, "embedding": {"padding_idx",
             "slice": {"end"}, "_scaled_dot_product_flash_attention": {"return_debug_mask"}, "_scaled_dot_product_efficient_attention": {"compute_log_sumexp"},
             "nll_loss_forward": {"ignore_index"}, "nll_loss": {"ignore_index"}, "native_dropout": {"train"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
             "rrelu_with_noise": {"noise", "lower", "upper"}, "rrelu_with_noise_functional": {"noise"}, "split": {"split_size"}, "unsafe_split": {"split_size"}, "split_with_sizes": {"split_sizes"}, "unbind": {"dim"}, "scalar_tensor": set(),
-            "upsample_nearest1d": {"scales"}, "upsample_nearest2d": {"scales_h", "scales_w"}, "_weight_norm_interface": {"dim"}, "repeat": {"repeats"}, "clone": {"memory_format"}, "index_put": set()}
+            "upsample_nearest1d": {"scales"}, "upsample_nearest2d": {"scales_h", "scales_w"}, "_weight_norm_interface": {"dim"}, "repeat": {"repeats"}, "clone": {"memory_format"}, "index_put": {"unsafe"}, "_embedding_bag_forward_only": {"scale_grad_by_freq", "sparse"}, "_embedding_bag": {"scale_grad_by_freq", "sparse"}}
 
 
 def _unary(op):
@@ -477,6 +477,7 @@ def operator_table():
     t["new_zeros"], t["new_ones"] = _full(0), _full(1)
     t.update(_torch_places.table())
     t.update(_torch_order.table())
+    t.update(_torch_scatter.table())
     t["scalar_tensor"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[0])})
     return t
 
