@@ -1,7 +1,7 @@
 """Torch operators that are written in several of a graph's: functions, masks, and whatever moves elements to known places (graph.py)."""
 import math
 
-from . import _torch_scatter
+from . import _torch_functions, _torch_scatter
 
 
 def _shape(n):
@@ -81,7 +81,7 @@ def _pair(*steps):
 def _logical(op):
     def write(g, n, a, k):
         if any(isinstance(v, str) and g.dtype(v) != "bool" for v in a):
-            g.refuse(n)
+            return (op == "logical_and" and _torch_functions.masked_bits(g, n, a)) or g.refuse(n)
         return g.node(n, op, list(a))
     return write
 
@@ -417,8 +417,10 @@ def _matrices(n, shape, count):
     given = dict(zip(names[1:], n.args[1:]), **n.kwargs)
     for d in range(count):
         extent = shape[-count + d]
-        eye = torch.eye(extent).reshape([1, extent] + [extent if i == d else 1 for i in range(count)])
-        mine = dict(given, output_size=[out[i] if i == d else 1 for i in range(count)])
+        # The other dimensions have two elements: of one, torch's antialiased kernel takes channels for neighbours.
+        eye = torch.eye(extent).reshape([extent, 1] + [extent if i == d else 1 for i in range(count)])
+        eye = eye.expand([extent, 1] + [extent if i == d else 2 for i in range(count)]).contiguous()
+        mine = dict(given, output_size=[out[i] if i == d else 2 for i in range(count)])
         factors = mine.pop("scale_factors", None)
         scales = [name for name in mine if name.startswith("scales")]
         for i, name in enumerate(scales):
@@ -428,7 +430,8 @@ def _matrices(n, shape, count):
             return None
         with unset_fake_temporarily(), torch.no_grad():
             y = n.target(eye, **mine)
-        made.append((y[0] if isinstance(y, tuple) else y).reshape(extent, out[d]))
+        y = y[0] if isinstance(y, tuple) else y
+        made.append(y[(slice(None), 0, *[slice(None) if i == d else 0 for i in range(count)])])
     return made
 
 
@@ -575,7 +578,8 @@ def table():
         t[f"_adaptive_avg_pool{count}d"] = t[f"adaptive_avg_pool{count}d"] = _adaptive_average(count)
         t[f"adaptive_max_pool{count}d"] = _adaptive_largest(count)
     t["upsample_linear1d"], t["upsample_trilinear3d"] = _resized(1, False), _resized(3, False)
-    t["upsample_bilinear2d"] = t["upsample_bicubic2d"] = _resized(2, False)
+    for name in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+        t[name] = _resized(2, False)
     t["flip"], t["roll"], t["repeat"] = _flip, _roll, _repeat
     t["as_strided"] = _as_strided
     t["unfold"], t["im2col"], t["diagonal"] = _unfold, _im2col, _diagonal

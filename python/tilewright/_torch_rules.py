@@ -1,7 +1,7 @@
 """What each operator of PyTorch is as nodes of a graph (docs/graph.md). A writer takes the graph, the traced node and its arguments; `operator_table` has them all, with those of _torch_places.py."""
 import math
 
-from . import _torch_order, _torch_places, _torch_scatter
+from . import _torch_functions, _torch_losses, _torch_order, _torch_places, _torch_scatter
 
 DTYPES = {"torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32", "torch.int64": "i64", "torch.bool": "bool"}
 
@@ -77,7 +77,7 @@ _IGNORED = {"native_group_norm": {"N", "C", "HxW"}, "embedding": {"padding_idx",
             "new_full": {"self", "size"}, "new_zeros": {"self", "size"}, "new_ones": {"self", "size"}, "empty": {"size"}, "new_empty": {"self", "size"},
             "view": {"size"}, "reshape": {"shape"}, "_unsafe_view": {"size"}, "unsqueeze": {"dim"}, "squeeze": {"dim"}, "flatten": {"start_dim", "end_dim"}, "expand": {"size"},
             "slice": {"end"}, "_scaled_dot_product_flash_attention": {"return_debug_mask"}, "_scaled_dot_product_efficient_attention": {"compute_log_sumexp"},
-            "nll_loss_forward": {"ignore_index"}, "nll_loss": {"ignore_index"}, "native_dropout": {"train"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
+            "native_dropout": {"train"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
             "rrelu_with_noise": {"noise", "lower", "upper"}, "rrelu_with_noise_functional": {"noise"}, "split": {"split_size"}, "unsafe_split": {"split_size"}, "split_with_sizes": {"split_sizes"}, "unbind": {"dim"}, "scalar_tensor": set(),
             "upsample_nearest1d": {"scales"}, "upsample_nearest2d": {"scales_h", "scales_w"}, "_weight_norm_interface": {"dim"}, "repeat": {"repeats"}, "clone": {"memory_format"}, "index_put": {"unsafe"}, "_embedding_bag_forward_only": {"scale_grad_by_freq", "sparse"}, "_embedding_bag": {"scale_grad_by_freq", "sparse"}}
 
@@ -336,24 +336,6 @@ def _clamp(g, n, a, k):
     return g.node(n, "clamp", [x], {key: float(v) for key, v in (("min", low), ("max", high)) if v is not None})
 
 
-def _nll(g, n, a, k):
-    if _get(a, 2) is not None:
-        raise Unsupported("a loss with class weights", ["nll_loss"])
-    if _get(a, 4, -100) >= 0:
-        raise Unsupported("a loss that leaves one of the classes out (ignore_index)", ["nll_loss"])
-    g.notes.append("targets are taken to be classes: none is looked at that says to be ignored")
-    if len(g.shape(a[0])) == 1:  # one row
-        row = g.extra(n, "reshape", [a[0]], shape=[1] + g.shape(a[0]))
-        a = [row, g.extra(n, "reshape", [a[1]], shape=[1], type_of=a[1]), None, a[3]]
-        if a[3] == 0:
-            made = g.extra(n, "cross_entropy", a[:2], {"log_probabilities": True, "reduction": "none"}, shape=[1])
-            return g.node(n, "reshape", [made])
-    made = next((m for m in g.nodes if m["name"] == a[0]), None)
-    if made is not None and made["op"] == "log_softmax" and made["attributes"]["dim"] in (1, -1) and len(made["shape"]) == 2:
-        return g.node(n, "cross_entropy", [made["inputs"][0], a[1]], {"reduction": ["none", "mean", "sum"][a[3]]})
-    return g.node(n, "cross_entropy", a[:2], {"log_probabilities": True, "reduction": ["none", "mean", "sum"][a[3]]})
-
-
 def _loss(op, extra=()):
     def write(g, n, a, k):
         attributes = {"reduction": ["none", "mean", "sum"][_get(a, 2, 1)]}
@@ -468,7 +450,6 @@ def operator_table():
     for name in ("add", "sub", "mul", "div"):
         t[name + "_"] = _in_place(t[name])
     t["empty_like"] = t["empty"] = t["new_empty"] = _full(0)
-    t["nll_loss_forward"] = t["nll_loss"] = _nll
     t["full"] = _full(None)
     t["full_like"] = _full(None)
     t["zeros"] = t["zeros_like"] = _full(0)
@@ -476,8 +457,8 @@ def operator_table():
     t["new_full"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[2])})
     t["new_zeros"], t["new_ones"] = _full(0), _full(1)
     t.update(_torch_places.table())
-    t.update(_torch_order.table())
-    t.update(_torch_scatter.table())
+    for made in (_torch_functions, _torch_losses, _torch_order, _torch_scatter):
+        t.update(made.table())
     t["scalar_tensor"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[0])})
     return t
 
