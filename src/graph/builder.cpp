@@ -70,12 +70,33 @@ int Builder::cast(int a, const std::string& dtype) {
     return id;
 }
 
+namespace {
+
+// Whether the dimensions of both shapes are runs of the same extents: a kernel then goes over these. Else what lies between them is a line.
+bool refine(const Shape& one, const Shape& other) {
+    std::size_t i = 0, j = 0;
+    std::int64_t left = 1, right = 1;
+    for (;;) {
+        while (left == 1 && i < one.size()) left = one[i++];
+        while (right == 1 && j < other.size()) right = other[j++];
+        if (left == 1 || right == 1) return true;
+        if (left % right != 0 && right % left != 0) return false;
+        const std::int64_t taken = std::min(left, right);
+        left /= taken;
+        right /= taken;
+    }
+}
+
+}  // namespace
+
 int Builder::reshape(int a, Shape to) {
     if (shape(a) == to) return a;
     if (count_of(shape(a)) != count_of(to)) {
         broken = fmt::format("a reshape of {} to {}", text_of(shape(a)), text_of(to));
         return a;
     }
+    const Shape flat = {count_of(to)};
+    if (shape(a) != flat && to != flat && !refine(shape(a), to)) a = reshape(a, flat);
     Primitive p;
     p.kind = Kind::reshape;
     p.in = {a};

@@ -36,6 +36,7 @@ int finish(Call& c, int id, const Shape& axes) { return c.flag("keepdim", false)
 
 int logsumexp(Builder& b, int x, const Shape& axes) {
     const int top = b.reduce("max", x, axes);
+    if (top != x) b.out.list[static_cast<std::size_t>(top)].finite = true;
     return b.call("add", top, b.call("log", b.reduce("sum", b.call("exp", b.call("sub", x, top)), axes)));
 }
 

@@ -38,6 +38,7 @@ struct Primitive {
     bool reverse = false, exclusive = false;  // scan
     bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does
     bool even = false;                        // conv: ties of that rounding go to even, not away from zero
+    bool finite = false;                      // reduce: a largest element that is only ever subtracted from its line
     std::string from;                         // the graph's node
 };
 

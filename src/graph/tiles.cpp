@@ -32,7 +32,8 @@ std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
 }
 
 constexpr std::int64_t kRows = 4;
-constexpr std::int64_t kHeldRow = 8192;  // elements of a row in registers
+constexpr std::int64_t kHeldRow = 8192;    // elements of a row in registers
+constexpr std::int64_t kNestedRow = 8192;  // of a row that is one of several which are folded together, a chunk at a time
 
 class Tiles {
 public:
@@ -150,6 +151,9 @@ private:
             // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
             again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
             if (again) wide = 8192;
+            // Several rows for each mean and the squares about it: a last part of a row that is not full is shown to be right where it is
+            // the only one.
+            if (!held_ && !alone && !split_ && !pairs_.none() && extent % wide != 0 && extent <= kNestedRow) wide = power_of_two(extent);
             // Few lines in f64, that only one block may add up each.
             few = !held_ && !again && wide_within() && g_.kept() < 264;
             if (few) wide = std::min<std::int64_t>(power_of_two(extent), 4096);
@@ -582,6 +586,8 @@ private:
         std::vector<std::pair<std::string, std::string>> parts;
         for (const auto& [id, s] : now) {
             if (lanes(w_.prim(id).fn, s) != s) w_.line(fmt::format("{} = {}", s, lanes(w_.prim(id).fn, s)));
+            // Of a line of -inf alone, no exponential is taken of the difference of infinities.
+            if (w_.prim(id).finite && held_) w_.line(fmt::format("{0} = tw.maximum({0}, -3.0e38)", s));
             parts.emplace_back(w_.prim(id).fn, s);
         }
         unite(parts);
