@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <random>
 
 #include "base/input.h"
 
@@ -533,45 +532,6 @@ bool Evaluator::losses() {
 }
 
 }  // namespace
-
-Values random_values(const Graph& graph, std::uint64_t seed, bool positive) {
-    std::mt19937_64 random(seed);
-    std::uniform_real_distribution<float> real(positive ? 0.05F : -1.0F, 1.0F);
-    Values values;
-    std::map<int, std::int64_t> classes;  // what an integer tensor chooses from
-    for (const Node& n : graph.nodes)
-        if (n.op == "cross_entropy" && n.in.size() > 1 && n.in[0].node >= 0)
-            classes[n.in[1].node] = graph.nodes[static_cast<std::size_t>(n.in[0].node)].shape.back();
-    for (const Node& n : graph.nodes) {
-        if ((n.op != "index_select" && n.op != "gather") || n.in.size() < 2 || n.in[0].node < 0 || n.in[1].node < 0) continue;
-        const Shape& s = graph.nodes[static_cast<std::size_t>(n.in[0].node)].shape;
-        const std::int64_t dim = integer_in(n.attributes, "dim", 0, -8, 8);
-        int index = n.in[1].node;  // under views
-        for (const Node* v = &graph.nodes[static_cast<std::size_t>(index)]; v->role == Role::operation;
-             v = &graph.nodes[static_cast<std::size_t>(index)]) {
-            if (v->in.empty() || v->in[0].node < 0) break;
-            index = v->in[0].node;
-        }
-        const std::int64_t extent = s[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(s.size()) : dim)];
-        const auto known = classes.find(index);
-        classes[index] = known == classes.end() ? extent : std::min(extent, known->second);
-    }
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-        const Node& n = graph.nodes[i];
-        if (n.role == Role::operation) continue;
-        Data& data = values[n.name];
-        if (!n.values.empty()) {
-            data = n.values;
-            continue;
-        }
-        const std::int64_t count = count_of(n.shape);
-        const std::int64_t range = classes.contains(static_cast<int>(i)) ? classes[static_cast<int>(i)] : n.dtype == "bool" ? 2 : 8;
-        for (std::int64_t k = 0; k < count; ++k)
-            data.push_back(n.dtype[0] == 'i' || n.dtype == "bool" ? static_cast<double>(random() % static_cast<std::uint64_t>(range))
-                                                                  : static_cast<double>(real(random)));
-    }
-    return values;
-}
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, const Values& values) {
     std::vector<Array> arrays(graph.nodes.size());
