@@ -42,8 +42,9 @@ def _nll(g, n, a, k):
         each = s("mul", each, share)
     if how == "none":
         return s.done(each)
+    count = s("sum", share, shape=[], dims=[0], keepdim=False) if how == "mean" else None  # before the other one: the rows are then one kernel
     total = s("sum", each, shape=[], dims=[0], keepdim=False)
-    return s.done(total if how == "sum" else s("div", total, s("sum", share, shape=[], dims=[0], keepdim=False), shape=[], dtype=s.dtype(x)))
+    return s.done(total if how == "sum" else s("div", total, count, shape=[], dtype=s.dtype(x)))
 
 
 def table():

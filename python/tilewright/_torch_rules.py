@@ -1,7 +1,7 @@
 """What each operator of PyTorch is as nodes of a graph (docs/graph.md). A writer takes the graph, the traced node and its arguments; `operator_table` has them all, with those of _torch_places.py."""
 import math
 
-from . import _torch_functions, _torch_losses, _torch_order, _torch_places, _torch_scatter
+from . import _torch_functions, _torch_losses, _torch_order, _torch_places, _torch_scatter, _torch_whole
 
 DTYPES = {"torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int32": "i32", "torch.int64": "i64", "torch.bool": "bool"}
 
@@ -459,6 +459,7 @@ def operator_table():
     t.update(_torch_places.table())
     for made in (_torch_functions, _torch_losses, _torch_order, _torch_scatter):
         t.update(made.table())
+    t.update(_torch_whole.exact_for_integers(t))
     t["scalar_tensor"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[0])})
     return t
 

@@ -11,7 +11,7 @@ import math
 import sys
 import warnings
 
-from ._torch_rules import DTYPES, Arguments, Keywords, Unsupported, dtype_of, fold, n_shape, operator_table, unread_arguments
+from ._torch_rules import DTYPES, Arguments, Keywords, Unsupported, dtype_of, n_shape, operator_table, unread_arguments
 
 FORMAT = {"format": "tilewright-graph", "version": 1}
 
@@ -271,7 +271,7 @@ def from_fx(gm, placeholders, name="graph"):
             write = table.get(opname)
             if write is None or (opname in ("max", "min") and len(n.args) < 2):
                 if opname in ("max", "min"):
-                    write = fold("a" + opname)
+                    write = table["a" + opname]
                 else:
                     missing.append(opname)
                     g.values[n.name] = n.name

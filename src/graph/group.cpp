@@ -125,6 +125,14 @@ public:
     }
 
     Group take() { return std::move(g_); }
+    // Where what stands in the way is stored already, or is the root: the operation nearest to the root that is not; -1: there is none.
+    int nearest() const {
+        for (auto m = member_.rbegin(); m != member_.rend(); ++m) {
+            const Kind kind = at(*m).kind;
+            if (*m != g_.root && !stored_.contains(*m) && kind != Kind::number && kind != Kind::leaf && kind != Kind::reshape) return *m;
+        }
+        return -1;
+    }
     const std::set<int>& needed() const { return needed_; }
 
 private:
@@ -527,7 +535,8 @@ Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>
             if (primitives.list[static_cast<std::size_t>(root)].kind == Kind::leaf || groups.contains(root)) continue;
             Grower grower(primitives, users, stored);
             if (!grower.grow(root)) {
-                if (grower.blocker < 0 || stored.contains(grower.blocker))
+                if (grower.blocker < 0 || stored.contains(grower.blocker)) grower.blocker = grower.nearest();
+                if (grower.blocker < 0)
                     return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(root)].from,
                                                        "its dimensions cannot be put into one kernel", "this is a limit of the generator"}};
                 stored.insert(grower.blocker);

@@ -587,7 +587,7 @@ private:
         for (const auto& [id, s] : now) {
             if (lanes(w_.prim(id).fn, s) != s) w_.line(fmt::format("{} = {}", s, lanes(w_.prim(id).fn, s)));
             // Of a line of -inf alone, no exponential is taken of the difference of infinities.
-            if (w_.prim(id).finite && held_) w_.line(fmt::format("{0} = tw.maximum({0}, -3.0e38)", s));
+            if (w_.prim(id).finite && held_ && id != g_.root) w_.line(fmt::format("{0} = tw.maximum({0}, -3.0e38)", s));
             parts.emplace_back(w_.prim(id).fn, s);
         }
         unite(parts);
