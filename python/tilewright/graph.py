@@ -98,6 +98,10 @@ class _Graph:
         getattr(self, kind).append(entry)
         self._shapes[name], self._dtypes[name] = entry["shape"], entry["dtype"]
 
+    def held(self, name, value):
+        """A tensor of which only shape and type are known."""
+        self._shapes[name], self._dtypes[name] = [int(s) for s in value.shape], dtype_of(value)
+
     def to_json(self, outputs):
         return dict(FORMAT, name=self.name, inputs=self.inputs, parameters=self.parameters, nodes=self.nodes, outputs=outputs)
 
@@ -240,7 +244,11 @@ def from_fx(gm, placeholders, name="graph"):
                 outputs = [value(v) for v in flat if v is not None]
         elif n.op == "get_attr":
             n.meta["val"] = constant = known.value(n)
-            if constant is None:
+            if constant is None and n.users and all(_overwrites(user, n) for user in n.users):
+                g.values[n.name] = n.name  # nobody reads what it held
+                g.held(n.name, getattr(gm, n.target))
+                g.notes.append(f"{n.target}, a tensor that the module keeps, is not overwritten")
+            elif constant is None:
                 missing.append(f"constant tensor {n.target}")
                 g.values[n.name] = n.name
             elif constant.numel() == 1 and constant.is_floating_point():
@@ -268,7 +276,7 @@ def from_fx(gm, placeholders, name="graph"):
                     g.values[n.name] = n.name
                 continue
             opname = getattr(n.target, "_opname", str(n.target))
-            write = table.get(opname)
+            write = table.get("copy" if opname == "copy_" and _overwrites(n, n.args[0]) else opname)
             if write is None or (opname in ("max", "min") and len(n.args) < 2):
                 if opname in ("max", "min"):
                     write = table["a" + opname]
@@ -288,6 +296,11 @@ def from_fx(gm, placeholders, name="graph"):
     if missing:
         raise Unsupported("not supported: " + ", ".join(sorted(set(missing))), sorted(set(missing)))
     return g.to_json(outputs), g.notes
+
+
+def _overwrites(n, held):
+    """Whether a node puts something in place of all that a tensor of the module holds."""
+    return getattr(n.target, "_opname", "") == "copy_" and n.args[0] is held and held.op == "get_attr"
 
 
 def _drop_unused(gm, notes):

@@ -203,3 +203,32 @@ def test_patches_are_added_up(tmp_path):
     for a, b in numpy.ndindex(2, 2):
         expected[:, :, a:a + 4, b:b + 3] += patches[:, :, a, b]
     numpy.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("op, fold", [("sum", numpy.sum), ("cumsum", numpy.cumsum), ("amax", numpy.max), ("amin", numpy.min), ("argmax", numpy.argmax), ("argmin", numpy.argmin)])
+def test_integers_are_folded_exactly(op, fold, dtype, tmp_path):
+    """Numbers of which f32 holds the first 24 bits only; sums wrap around as integers do."""
+    most = 1 << (62 if dtype == "int64" else 30)
+    x = (places(23, most, 3, 40) - most // 2).astype(dtype)
+    x[1, 3:9] = x[1].max() if op == "argmax" else x[1].min()  # the first of equal ones
+    made = "int64" if op in ("sum", "cumsum", "argmax", "argmin") else dtype
+    expected = fold(x, 1).astype(made)
+    arguments = ["x", [1]] if op in ("sum", "amax", "amin") else ["x", 1]
+    y, = result(op, {"x": x}, [(expected.shape, made)], arguments, tmp_path)
+    assert (y == expected).all()
+
+
+def test_too_many_integers_are_refused():
+    from tilewright.graph import Unsupported
+    with pytest.raises(Unsupported, match="4096"):
+        written("sum", {"x": places(24, 9, 2, 5000)}, [((2,), "int64")], ["x", [1]])
+
+
+def test_a_sort_of_long_lines_is_refused():
+    from tilewright.graph import Unsupported
+
+    class Long:
+        shape, dtype = (1, 1 << 20), numpy.dtype("float32")
+    with pytest.raises(Unsupported, match="square"):
+        written("sort", {"x": Long()}, [(Long.shape, "float32"), (Long.shape, "int64")], ["x", 1, False])
