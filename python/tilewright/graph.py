@@ -11,6 +11,7 @@ import math
 import sys
 import warnings
 
+from . import _torch_complex
 from ._torch_rules import DTYPES, Arguments, Keywords, Unsupported, dtype_of, n_shape, operator_table, unread_arguments
 
 FORMAT = {"format": "tilewright-graph", "version": 1}
@@ -229,7 +230,7 @@ def from_fx(gm, placeholders, name="graph"):
         if not (hasattr(v, "op") and hasattr(v, "name")):
             return v
         if g.values[v.name] is None:
-            g.values[v.name] = g.constant(v, known.value(v))
+            g.values[v.name] = _torch_complex.constant(g, v, known.value(v))
         return g.values[v.name]
 
     for n in gm.graph.nodes:
@@ -242,6 +243,8 @@ def from_fx(gm, placeholders, name="graph"):
             flat = tree_flatten(n.args[0])[0]
             if not missing:
                 outputs = [value(v) for v in flat if v is not None]
+                if any(isinstance(v, _torch_complex.Complex) for v in outputs):
+                    raise Unsupported("a result of complex numbers", ["complex"])
         elif n.op == "get_attr":
             n.meta["val"] = constant = known.value(n)
             if constant is None and n.users and all(_overwrites(user, n) for user in n.users):
@@ -276,6 +279,10 @@ def from_fx(gm, placeholders, name="graph"):
                     g.values[n.name] = n.name
                 continue
             opname = getattr(n.target, "_opname", str(n.target))
+            args, kwargs = Arguments(value(v) for v in n.args), Keywords((k, value(v)) for k, v in n.kwargs.items())
+            if _torch_complex.concerns(opname, args):
+                g.values[n.name] = n.name if missing else _torch_complex.write(g, n, opname, args, kwargs)
+                continue
             write = table.get("copy" if opname == "copy_" and _overwrites(n, n.args[0]) else opname)
             if write is None or (opname in ("max", "min") and len(n.args) < 2):
                 if opname in ("max", "min"):
@@ -287,7 +294,6 @@ def from_fx(gm, placeholders, name="graph"):
             if missing:
                 g.values[n.name] = n.name
                 continue
-            args, kwargs = Arguments(value(v) for v in n.args), Keywords((k, value(v)) for k, v in n.kwargs.items())
             g.known = known
             g.values[n.name] = write(g, n, args, kwargs)
             unread = unread_arguments(n, args, kwargs)
