@@ -298,15 +298,22 @@ def _unfold(g, n, a, k):
 
 
 def _as_strided(g, n, a, k):
-    """Another shape of the same elements in the same order; other strides are refused."""
-    x, size, strides, step = a[0], list(a[1]), list(a[2]), 1
-    for s, stride in reversed(list(zip(size, strides))):
-        if s != 1 and stride != step or _get(a, 3, 0) or not n.args[0].meta["val"].is_contiguous():
-            g.refuse(n)
-        step *= s
-    if math.prod(size) != math.prod(g.shape(x)):
+    """The elements at these places in memory: another shape where they follow one another, else by index."""
+    x, size, strides, start, step = a[0], list(a[1]), list(a[2]), _get(a, 3, 0) or 0, 1
+    if not n.args[0].meta["val"].is_contiguous() or n.args[0].meta["val"].storage_offset():
         g.refuse(n)
-    return g.node(n, "reshape", [x])
+    dense = start == 0 and math.prod(size) == math.prod(g.shape(x))
+    for s, stride in reversed(list(zip(size, strides))):
+        dense = dense and (s == 1 or stride == step)
+        step *= s
+    if dense:
+        return g.node(n, "reshape", [x])
+    import torch
+    places = torch.full((), start, dtype=torch.int64)
+    for s, stride in zip(size, strides):
+        places = places.unsqueeze(-1) + torch.arange(s) * stride
+    flat = g.extra(n, "reshape", [x], shape=[math.prod(g.shape(x))], type_of=x)
+    return g.node(n, "index_select", [flat, g.constant(n, places)], {"dim": 0})
 
 
 def _im2col(g, n, a, k):

@@ -264,8 +264,41 @@ def _fold(g, n, a, k):
     return s.done(s.cast(y, g.dtype(a[0])))
 
 
+def _grid_sample(g, n, a, k):
+    """Between the four elements around each point; what is outside is 0, or the nearest one at the edge."""
+    x, points, mode, padding, corners = a[0], a[1], a[2], a[3], bool(a[4])
+    if mode != 0 or padding not in (0, 1) or not floating(g.dtype(x)):
+        g.refuse(n)
+    s = Steps(g, n)
+    batch, channels, *extents = g.shape(x)
+    out = g.shape(points)[1:-1]
+    count = count_of(out)
+    points = s.cast(points, "f32")
+    sides = []  # by dimension, x and then y: for both neighbours the place, its weight
+    for d, extent in ((0, extents[1]), (1, extents[0])):
+        at = s.reshape(s.slice(points, 3, d, 1), [batch, 1, count])
+        at = s("add", s("mul", at, (extent - 1) / 2 if corners else extent / 2), (extent - 1) / 2)
+        if padding == 1:
+            at = s("clamp", at, min=0.0, max=float(extent - 1))
+        low = s("floor", at)
+        share = s("sub", at, low)
+        both = []
+        for place, weight in ((low, s("sub", 1.0, share)), (s("add", low, 1.0), share)):
+            inside = s("logical_and", s("ge", place, 0.0), s("le", place, float(extent - 1)))
+            both.append((s("clamp", place, min=0.0, max=float(extent - 1)), s("where", inside, weight, 0.0, dtype="f32")))
+        sides.append(both)
+    flat, total = s.reshape(x, [batch, channels, count_of(extents)]), None
+    for column, share in sides[0]:
+        for row, part in sides[1]:
+            place = s("add", s("mul", s.cast(row, "i64"), extents[1]), s.cast(column, "i64"))
+            found = s("gather", flat, s.expand(place, [batch, channels, count]), shape=[batch, channels, count], dtype=g.dtype(x), dim=2)
+            term = s("mul", s.cast(found, "f32"), s("mul", share, part))
+            total = term if total is None else s("add", total, term)
+    return s.done(s.cast(total, g.dtype(x)))
+
+
 def table():
     t = {"scatter": _scatter, "scatter_add": _scatter_add, "scatter_reduce": _scatter_reduce, "index_add": _index_add, "index_copy": _index_copy, "index_fill": _index_fill,
-         "index_reduce": _index_reduce, "index_put": _index_put, "_unsafe_index_put": _index_put, "take": _take, "col2im": _fold}
+         "index_reduce": _index_reduce, "index_put": _index_put, "_unsafe_index_put": _index_put, "take": _take, "col2im": _fold, "grid_sampler_2d": _grid_sample}
     t["_embedding_bag_forward_only"] = t["_embedding_bag"] = _embedding_bag
     return t

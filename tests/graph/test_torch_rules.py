@@ -247,3 +247,21 @@ def test_logsumexp_of_minus_infinity(length, tmp_path):
     assert y[1] == top[1] == -numpy.inf and (top == x.max(1)).all()
     for row in (0, 2):
         assert y[row] == pytest.approx(numpy.log(numpy.exp(x[row].astype(numpy.float64)).sum()), rel=1e-5)
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("corners", [False, True])
+def test_points_between_four_elements(padding, corners, tmp_path):
+    x, at = normal(26, 2, 3, 4, 5), normal(27, 2, 2, 6, 2)  # some points are outside
+    y, = result("grid_sampler_2d", {"x": x, "g": at}, [((2, 3, 2, 6), "float32")], ["x", "g", 0, padding, corners], tmp_path)
+    for b, i, j in numpy.ndindex(2, 2, 6):
+        place = [(c * (e - 1) if corners else c * e) / 2 + (e - 1) / 2 for c, e in zip(at[b, i, j].astype(numpy.float64), (5, 4))]
+        if padding:
+            place = [min(max(p, 0), e - 1) for p, e in zip(place, (5, 4))]
+        column, row = place
+        expected = numpy.zeros(3)
+        for r in (int(numpy.floor(row)), int(numpy.floor(row)) + 1):
+            for c in (int(numpy.floor(column)), int(numpy.floor(column)) + 1):
+                if 0 <= r < 4 and 0 <= c < 5:
+                    expected += x[b, :, r, c] * (1 - abs(row - r)) * (1 - abs(column - c))
+        numpy.testing.assert_allclose(y[b, :, i, j], expected, rtol=1e-4, atol=1e-5)
