@@ -2,6 +2,7 @@
 import math
 
 from . import _torch_functions, _torch_scatter
+from ._torch_steps import Steps
 
 
 def _shape(n):
@@ -169,13 +170,14 @@ def _aminmax(g, n, a, k):
 
 def _cat(g, n, a, k):
     parts = [p for p in a[0] if g.shape(p) != [0]]
-    return g.node(n, "cat", parts, {"dim": _get(a, 1, 0) % len(_shape(n))})
+    dim = _get(a, 1, 0) % len(_shape(n))
+    return g.node(n, "cat", Steps(g, n).few(parts, dim), {"dim": dim})
 
 
 def _stack(g, n, a, k):
     dim = _get(a, 1, 0) % len(_shape(n))
     one = [1 if d == dim else s for d, s in enumerate(_shape(n))]
-    return g.node(n, "cat", [g.extra(n, "reshape", [p], shape=one, type_of=p) for p in a[0]], {"dim": dim})
+    return g.node(n, "cat", Steps(g, n).few([g.extra(n, "reshape", [p], shape=one, type_of=p) for p in a[0]], dim), {"dim": dim})
 
 
 def _pieces(g, n, x, dim, lengths, drop=False):

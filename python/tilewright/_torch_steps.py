@@ -2,6 +2,9 @@
 import math
 
 
+_MOST_INPUTS = 64  # of a node
+
+
 def is_name(value):
     return isinstance(value, str)
 
@@ -63,6 +66,18 @@ class Steps:
         order = list(range(rank - 1))
         order.insert(dim, rank - 1)
         return self.permute(x, order)
+
+    def few(self, parts, dim):
+        """As many parts as one node takes: neighbours are joined before."""
+        while len(parts) > _MOST_INPUTS:
+            joined = []
+            for i in range(0, len(parts), _MOST_INPUTS):
+                some = parts[i:i + _MOST_INPUTS]
+                shape = self.shape(some[0])
+                whole = sum(self.shape(p)[dim] for p in some)
+                joined.append(some[0] if len(some) == 1 else self("cat", *some, shape=shape[:dim] + [whole] + shape[dim + 1:], dim=dim))
+            parts = joined
+        return parts
 
     def done(self, x, at=None):
         """The value of `n`, or of one of its results."""

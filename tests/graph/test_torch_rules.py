@@ -265,3 +265,9 @@ def test_points_between_four_elements(padding, corners, tmp_path):
                 if 0 <= r < 4 and 0 <= c < 5:
                     expected += x[b, :, r, c] * (1 - abs(row - r)) * (1 - abs(column - c))
         numpy.testing.assert_allclose(y[b, :, i, j], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_more_parts_than_a_node_takes(tmp_path):
+    arrays = {f"x{i}": normal(28 + i, 2, 3) for i in range(130)}
+    y, = result("stack", arrays, [((2, 130, 3), "float32")], [list(arrays), 1], tmp_path)
+    assert (y == numpy.stack(list(arrays.values()), 1)).all()
