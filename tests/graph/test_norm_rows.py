@@ -43,3 +43,10 @@ def test_squeezed_channels(batch, tmp_path):
     nodes = [node("m", "mean", ["x"], [batch, 4, 1, 1], dims=[2, 3], keepdim=True),
              node("c", "conv", ["m", "w"], [batch, 4, 1, 1], stride=[1, 1], padding=[0, 0], dilation=[1, 1], groups=1)]
     generated(graph([leaf("x", [batch, 4, 8, 8])], nodes, parameters=[leaf("w", [4, 4, 1, 1])]), tmp_path, 1e-5)
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "amax"])
+def test_folds_of_ragged_rows(op, tmp_path):
+    """Over the first and the last dimension at once."""
+    nodes = [node("h", "mul", ["x", "x"], [4, 300, 3136]), node("y", op, ["h"], [300], dims=[0, 2], keepdim=False)]
+    proved(graph([leaf("x", [4, 300, 3136])], nodes), tmp_path)
