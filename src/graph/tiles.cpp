@@ -151,10 +151,8 @@ private:
             // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
             again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
             if (again) wide = 8192;
-            // Several rows for each sum: a last part of a row that is not full is shown to be right where it is the only one.
-            const bool sums =
-                std::any_of(reductions_.begin(), reductions_.end(), [&](const auto& r) { return w_.prim(r.first).fn == "sum"; });
-            if (!held_ && !alone && !split_ && sums && extent % wide != 0 && extent <= kNestedRow) wide = power_of_two(extent);
+            // Several rows at a time: a last part of a row that is not full is shown to be right where it is the only one.
+            if (!held_ && !alone && !split_ && extent % wide != 0 && extent <= kNestedRow) wide = power_of_two(extent);
             // Few lines in f64, that only one block may add up each.
             few = !held_ && !again && wide_within() && g_.kept() < 264;
             if (few) wide = std::min<std::int64_t>(power_of_two(extent), 4096);
