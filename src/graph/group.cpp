@@ -245,8 +245,8 @@ private:
             case Kind::matmul:
             case Kind::conv:
             case Kind::window:
-            case Kind::scan:
-            case Kind::arg: return g_.anchor < 0 && folds_.empty() && covers(id);
+            case Kind::scan: return g_.anchor < 0 && folds_.empty() && covers(id);
+            case Kind::arg: return g_.anchor < 0 && folds_.empty() && covers(id) && !whole_numbers();
             default: return false;
         }
     }
@@ -267,6 +267,15 @@ private:
             for (const int a : axis)
                 if (std::find(folds_.begin(), folds_.end(), a) != folds_.end()) return false;
         return true;
+    }
+
+    // Whether something is done to whole numbers so far: a place is found as an f32, and is one when it is stored.
+    bool whole_numbers() const {
+        return std::any_of(member_.begin(), member_.end(), [&](int m) {
+            const Primitive& v = at(m);
+            const auto whole = [&](int q) { return at(q).kind != Kind::number && at(q).dtype[0] == 'i'; };
+            return v.kind == Kind::pointwise && (v.dtype[0] == 'i' || (v.fn != "cast" && std::any_of(v.in.begin(), v.in.end(), whole)));
+        });
     }
 
     // Every atom that exists so far is in the primitive's dimensions: it is not spread along one.

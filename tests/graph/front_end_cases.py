@@ -134,8 +134,20 @@ ASSEMBLED = {
     "positions": (Called(lambda table, x: x + table(torch.arange(5)) * torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.nn.Embedding(9, 4)), [(3, 5, 4)]),
     "cell": (Called(lambda cell, x: cell(x), torch.nn.LSTMCell(5, 6)), [(3, 5)]),
     "rounded": (Called(lambda x: torch.round(x * 3) + torch.sign(x) + torch.div(x, 0.3, rounding_mode="trunc") + torch.rsub(x, 4.0, alpha=2)), [(5, 7)]),
+    "in order": (Called(lambda x: (*x.topk(3, dim=1), *x.sort(0, descending=True), x.median(1)[0], torch.cummax(x, 1)[0])), [(5, 9)]),
+    "stored": (Called(lambda x: (x.scatter(1, x.argsort(1)[:, :3], 2.0), torch.zeros(4, 9).index_add(0, x.argmax(1) % 4, x), x[x.argmin(0), torch.arange(-9, 0)], stored(x))), [(5, 9)]),
+    "rotated": (Called(lambda x: torch.view_as_real(torch.view_as_complex(x) * torch.polar(torch.ones(4), torch.arange(4.0)))), [(3, 4, 2)]),
+    "arcs": (Called(lambda x: (torch.atan2(x, x.flip(0)), torch.asin(x.tanh()), torch.acosh(x.abs() + 1), torch.nan_to_num(x.log()))), [(4, 6)]),
+    "some rows": (Called(lambda x: F.cross_entropy(x, torch.where(x.argmax(1) > 2, -100, x.argmax(1)), weight=x[0].abs())), [(9, 5)]),
+    "integers": (Called(lambda x: ((x * 1000).long().sum(1), (x * 1000).long().max(1)[1], (x > 0).long().cumsum(1))), [(3, 8)]),
     "spread": (Called(lambda x: (x.std(1), torch.var_mean(x, dim=0), x.norm(p=3, dim=1), (x > 1).any(1))), [(5, 9)]),
 }
+
+
+def stored(x):
+    z = x.clone()
+    z[x.argmax(0), torch.arange(9)] = -1.0
+    return z
 
 
 def assigned(x):
@@ -168,7 +180,8 @@ def test_modules_give_what_torch_gives(name):
     (lambda x: torch.div(x, x + 3, rounding_mode="floor"), "div"),
     (lambda x: torch.round(x, decimals=2), "decimals"),
     (lambda x: x[x > 0], "depends on the values"),
-    (lambda x: x.topk(2)[0], "topk"),
+    (lambda x: torch.mode(x, 1)[0], "mode"),
+    (lambda x: torch.complex(x, x), "complex"),
     (lambda x: x.double(), "float64"),
     (lambda x: F.max_pool1d(x, 2, return_indices=True), "result 1 of"),
 ])

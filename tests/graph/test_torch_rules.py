@@ -271,3 +271,14 @@ def test_more_parts_than_a_node_takes(tmp_path):
     arrays = {f"x{i}": normal(28 + i, 2, 3) for i in range(130)}
     y, = result("stack", arrays, [((2, 130, 3), "float32")], [list(arrays), 1], tmp_path)
     assert (y == numpy.stack(list(arrays.values()), 1)).all()
+
+
+def test_places_are_whole_numbers(tmp_path):
+    """What is done to a place is done to an integer, by a kernel of its own."""
+    from one_graph import graph, leaf, node
+    x = normal(30, 5, 9)
+    nodes = [dict(node("a", "argmax", ["x"], [5], dim=1, keepdim=False), dtype="i64"), dict(node("r", "remainder", ["a", 4], [5]), dtype="i64"),
+             dict(node("l", "lt", ["a", 3], [5]), dtype="bool"), dict(node("w", "where", ["l", -100, "r"], [5]), dtype="i64")]
+    (y,), _ = run(graph([leaf("x", [5, 9])], nodes), {"x": x}, tmp_path)
+    at = x.argmax(1)
+    assert (y == numpy.where(at < 3, -100, at % 4)).all()
