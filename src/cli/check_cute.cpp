@@ -61,7 +61,8 @@ int check_cute(const std::string& file, const std::string& log, bool json, bool 
         return status;
     }
     for (const auto& e : refused) {
-        fmt::print("{}:{}: does not compile: {}\n", printable(e.file), e.line, printable(e.assertion.empty() ? e.message : e.assertion));
+        const std::string place = e.line > 0 ? fmt::format("{}:{}", printable(e.file), e.line) : printable(e.file);
+        fmt::print("{}: does not compile: {}\n", place, printable(e.assertion.empty() ? e.message : e.assertion));
         for (const std::string& type : e.types) fmt::print("  with:  {}\n", printable(type));
         if (!e.hint.empty()) fmt::print("  hint:  {}\n", e.hint);
     }

@@ -79,6 +79,20 @@ bool is_header(const std::string& file) { return file.find("cute/") != std::stri
 
 std::string hint_of(const std::string& words) {
     static const std::vector<std::pair<std::regex, const char*>> known = {
+        {std::regex("cannot open source file|No such file"), "the folder of the headers is not named: -I .../include of nvidia-cutlass"},
+        {std::regex("is undefined|has no member|not a member of|undeclared|no template named"),
+         "the name is not known here: its spelling, `using namespace cute`, or the header that declares it"},
+        {std::regex("read-only|modifiable lvalue|const-qualified|pointer-to-const|discards qualifiers|type \"const"),
+         "something that is const is written to: a tensor of const elements is only a source"},
+        {std::regex("with\\(mbar|Use \\.with|\\.with\\("), "a TMA load needs its barrier: copy(tma.with(barrier), source, tile)"},
+        {std::regex("too much shared data"),
+         "static shared memory ends at 48 KiB: take the tiles from extern __shared__ memory, and ask for it at launch"},
+        {std::regex("not supported on .target|cannot be compiled for architecture|requires .target|sm_90a"),
+         "the instruction is not of the architecture that is compiled for: wgmma, TMA stores of it and setmaxnreg need sm_90a"},
+        {std::regex("expt-relaxed-constexpr|__host__ function"),
+         "CuTe needs --expt-relaxed-constexpr; functions that a kernel calls need CUTE_DEVICE or __device__"},
+        {std::regex("make_fragment_like|requires a static|must be static|is_static|Dynamic owning"),
+         "registers have no run-time extents: the tile must have a static shape (Int<N>{}, local_tile with a static tiler)"},
         {std::regex("vectoriz|recast|upcast|downcast", std::regex::icase),
          "the copy's word does not fit the layout: its values must be neighbours, and their number divide the thread's values"},
         {std::regex("divis|Shape Divisibility|Stride Divisibility|ceil_div", std::regex::icase),
@@ -133,7 +147,10 @@ void add_types(std::string_view line, std::vector<std::string>& out) {
 std::string short_types(std::string_view text) { return Shortener(text).all(); }
 
 std::vector<CompileError> compile_errors(std::string_view log, std::size_t limit) {
-    static const std::regex error(R"(^(.{1,400}?)[(:](\d{1,7})(?:\)|:\d+)?: (?:fatal )?error(?: #\d+)?: ?(.*)$)");
+    static const std::regex error(
+        R"(^(.{1,400}?)[(:](\d{1,7})(?:\)|:\d+)?: (?:fatal |catastrophic |internal )?error(?: #[\d-]+D?)?: ?(.*)$)");
+    // ptxas has no lines of the source: its place in the PTX is of no use to anybody.
+    static const std::regex assembler(R"(^(?:ptxas|nvlink)\b.{0,400}?(?:error|fatal)\s*: ?(.*)$)");
     static const std::regex from(R"(at line (\d{1,7}) of (.{1,400}?)\s*$)");
     std::vector<CompileError> out;
     std::set<std::pair<std::string, int>> seen;
@@ -143,7 +160,8 @@ std::vector<CompileError> compile_errors(std::string_view log, std::size_t limit
     auto finish = [&] {
         if (!open) return;
         open = false;
-        if (now.hint.empty()) now.hint = hint_of(now.assertion + " " + now.message + " " + words);
+        if (now.hint.empty()) now.hint = hint_of(now.assertion + " " + now.message);
+        if (now.hint.empty()) now.hint = hint_of(words);  // the way into the headers names much that is not at fault
         if (out.size() < limit && seen.emplace(now.file, now.line).second) out.push_back(now);
     };
     for (const std::string_view raw : split_lines(log)) {
@@ -164,6 +182,15 @@ std::vector<CompileError> compile_errors(std::string_view log, std::size_t limit
             }
             if (now.message.size() > 300) now.message = now.message.substr(0, 297) + "...";
             add_types(line, now.types);
+            continue;
+        }
+        if (std::regex_search(head, m, assembler)) {
+            finish();
+            now = {}, words.clear();
+            open = true;
+            now.file = "the assembler", now.message = std::string(m[1]);
+            // Each instruction that it refuses is an error: one of a kind is enough.
+            if (std::any_of(out.begin(), out.end(), [&](const CompileError& e) { return e.file == now.file; })) open = false;
             continue;
         }
         if (!open) continue;

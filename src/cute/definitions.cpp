@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cute/atoms.h"
 #include "cute/evaluate.h"
@@ -106,6 +107,13 @@ const Evaluator::Definition* Evaluator::definition(const std::string& name) cons
     return it == definitions_.end() ? nullptr : &it->second;
 }
 
+Range Evaluator::meaning(const std::string& name, std::size_t at) {
+    const std::size_t outer = std::exchange(scope_, scopes_[at]);
+    const Definition* d = definition(name);
+    scope_ = outer;
+    return d && !d->several && !d->shared_array ? d->value : Range{};
+}
+
 // A kernel gets its TMA copies as parameters: the one that the host makes under the same name, where there is one such definition.
 std::string Evaluator::made_by_the_host(const std::string& name) const {
     std::string found;
@@ -151,14 +159,7 @@ void Evaluator::find_definitions() {
             define(t_[i + 1].text, {{i + 3, until(i + 3)}, {}, i + 1});
             continue;
         }
-        // `X x;` with a type of this file: an object of it.
-        if (t_[i + 1].kind == Token::Kind::name && t_[i + 2].is(";") && (i == 0 || !(t_[i - 1].is(".") || t_[i - 1].is("::")))) {
-            scope_ = scopes_[i];
-            const Definition* type = definition(t_[i].text);
-            const bool alias = type && type->at > 0 && t_[type->at - 1].text == "using";
-            scope_ = 0;
-            if (alias) ++found, define(t_[i + 1].text, {{i, i + 1}, {}, i + 1});
-        }
+        found += find_objects(i) + find_binding(i);
         // `x = e` after a word or a `>`, `&`: a declaration with a value.
         if (t_[i + 1].is("=") && i > 0 &&
             (t_[i - 1].kind == Token::Kind::name || t_[i - 1].is(">") || t_[i - 1].is("&") || t_[i - 1].is(",")) &&
@@ -170,15 +171,29 @@ void Evaluator::find_definitions() {
         if (t_[i].text == "__shared__") {
             std::size_t j = i + 1;
             while (j + 1 < t_.size() && !t_[j + 1].is("[") && !t_[j].is(";") && j < i + 12) ++j;
-            if (j + 1 < t_.size() && t_[j + 1].is("[") && t_[j].kind == Token::Kind::name) {
-                std::size_t close = 0;
-                const auto size = arguments(j + 1, &close);
-                Definition d{size.empty() ? Range{} : size[0], {i + 1, j}, j};
+            if (j > i + 1 && t_[j].is(";") && t_[j - 1].kind == Token::Kind::name) {  // one object
+                Definition d{{}, {i + 1, j - 1}, j - 1};
                 d.shared_array = true;
+                define(t_[j - 1].text, d);
+            }
+            while (j + 1 < t_.size() && t_[j].kind == Token::Kind::name && t_[j + 1].is("[")) {
+                Definition d{{}, {i + 1, j}, j};
+                std::size_t close = j;
+                while (close + 1 < t_.size() && t_[close + 1].is("[")) {
+                    const auto size = arguments(close + 1, &close);
+                    d.extents.push_back(size.empty() ? Range{} : size[0]);
+                }
+                d.shared_array = true;
+                d.aligned = alignment({i > 4 ? i - 4 : 0, j});
                 define(t_[j].text, d);
+                if (close + 3 >= t_.size() || !t_[close + 1].is(",")) break;
+                j = close + 2;  // `__shared__ T x[n], y[m];`
             }
         }
     }
+    find_template_arguments();
+    find_members();
+    find_functions();
     find_threads();
 }
 
@@ -203,6 +218,21 @@ void Evaluator::find_threads() {
             else known = false;
         }
         if (known) said.insert(n);
+    }
+    for (std::size_t i = 0; i + 4 < t_.size() && looked < 400; ++i) {  // kernel<<<blocks, threads, ...>>>
+        if (!t_[i].is("<") || !t_[i + 1].is("<") || !t_[i + 2].is("<")) continue;
+        ++looked;
+        std::vector<Range> parts;
+        std::size_t from = i + 3, j = from;
+        for (; j + 1 < t_.size() && j < from + 200; ++j) {
+            if (t_[j].is("(") || t_[j].is("[") || t_[j].is("{")) j = matching(j);
+            else if (t_[j].is(",")) parts.push_back({from, j}), from = j + 1;
+            else if (t_[j].is(";") || (t_[j].is(">") && t_[j + 1].is(">"))) break;
+        }
+        parts.push_back({from, j});
+        const Value v = parts.size() > 1 ? expression(parts[1]) : Value{};
+        if (v.kind == Value::Kind::integer) said.insert(v.integer);
+        i = j;
     }
     if (said.size() == 1) block_threads_ = *said.begin();
 }
@@ -231,14 +261,9 @@ Value Evaluator::name(const std::string& n) {
     current_ = n;
     Value v;
     if (d->shared_array) {
-        v.kind = Value::Kind::pointer, v.space = Space::shared, v.root = n;
-        const Value size = d->value.empty() ? Value{} : expression(d->value);
-        v.integer = size.kind == Value::Kind::integer ? size.integer : -1;
-        for (std::size_t i = d->type.begin; i < d->type.end; ++i) {
-            if (t_[i].kind != Token::Kind::name) continue;
-            const Value type = typed(t_[i].text, {}, {i, i + 1});
-            if (type.kind == Value::Kind::type && type.type_bits) v.type = type.type, v.type_bits = type.type_bits;
-        }
+        v = array(n, d->type, d->extents);
+        // What is sized at launch begins where the launch puts it.
+        v.aligned = v.integer < 0 && d->extents.size() == 1 && d->extents[0].empty() ? 0 : std::max(d->aligned, v.type_bits / 8);
     } else {
         v = expression(d->value);
     }

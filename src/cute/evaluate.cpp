@@ -45,7 +45,9 @@ Value Evaluator::sum(Cursor& c) {
         const Value w = product(c);
         if (v.kind == Kind::pointer) {  // another place in the same array: a tensor of its own
             v.root += "+" + text({from, c.at});
-            v.integer = -1;
+            v.integer = -1, v.parts.clear();
+            const std::int64_t bytes = w.kind == Kind::integer ? w.integer * v.type_bits / 8 : 0;
+            v.aligned = bytes % 128 == 0 ? 0 : static_cast<int>(bytes & -bytes);
             continue;
         }
         if (v.kind != Kind::integer || w.kind != Kind::integer) return Value::unknown("arithmetic on what is not a constant");
@@ -80,8 +82,7 @@ Value Evaluator::postfix(Cursor& c) {
             if (open < c.end && t_[open].is("<")) open = matching(open) + 1;
             if (open >= c.end || !t_[open].is("(")) {
                 c.at = at + 1;
-                // A member of a struct in shared memory is a part of it.
-                if (v.kind != Kind::pointer) v = Value::unknown(fmt::format("the member `{}`", f));
+                v = part_of(std::move(v), f);
                 continue;
             }
             std::size_t close = 0;
@@ -92,14 +93,25 @@ Value Evaluator::postfix(Cursor& c) {
             // A slice: the part of one stage, or of one tile.
             std::size_t close = 0;
             const auto args = arguments(c.at, &close);
-            for (const Range& a : args) {
-                if (text(a) != "_") v.stage += text(a) + ";";
+            for (std::size_t i = 0; i < args.size(); ++i) {
+                if (text(args[i]) == "_") continue;
+                v.stage += text(args[i]) + ";";
+                v.picks.push_back({args[i], static_cast<int>(i), static_cast<int>(args.size())});
             }
             sliced(v, args);
             v.through = nullptr;
             c.at = close + 1;
         } else if (t_[c.at].is("[")) {
             v = v.kind == Kind::pointer || v.kind == Kind::tensor ? v : Value::unknown("an element");
+            // A row of an array of several dimensions is a stage of it; how long what begins at an element is, is not looked at.
+            if (v.kind == Kind::pointer && v.parts.size() > 1) {
+                std::size_t close = 0;
+                for (const Range& a : arguments(c.at, &close)) v.stage += text(a) + ";", v.picks.push_back({a, 0, 1});
+                if (v.integer > 0 && v.parts[0].integer > 0) v.integer /= v.parts[0].integer;
+                v.parts.erase(v.parts.begin());
+            } else if (v.kind == Kind::pointer && text({c.at + 1, matching(c.at)}) != "0") {
+                v.integer = -1;
+            }
             c.at = matching(c.at) + 1;
         } else if (t_[c.at].is("{") && c.at + 1 < c.end && t_[c.at + 1].is("}")) {
             c.at += 2;
@@ -421,9 +433,25 @@ Value Evaluator::called(const std::string& f, const std::vector<Range>& template
         v.kind = Kind::layout, v.composed = *composed;
         return v;
     }
+    if (f == "sizeof" && args.size() == 1) {
+        const Value v = arg(0);
+        return v.kind == Kind::type && v.type_bits >= 8 ? Value::number(v.type_bits / 8)
+                                                        : Value::unknown("the size of what is no element type");
+    }
     if (f == "size" || f == "cosize" || f == "cosize_v" || f == "size_v") {
         const Value v = arg(0);
         if (v.kind == Kind::tiled_copy || v.kind == Kind::tiled_mma) return Value::number(v.threads);
+        if (v.kind == Kind::tensor && !v.static_layout && v.space == Space::shared && v.stages > 0 && f == "size" &&
+            templates.size() == 1) {
+            // The stages of a tensor that was partitioned: its last mode.
+            const Value i = expression(templates[0]);
+            if (i.kind == Kind::integer && i.integer == (v.grouped ? 1 : 3) && v.picks.empty()) return Value::number(v.stages);
+        }
+        if (v.kind == Kind::tensor && !v.fragment.empty() && f == "size" && templates.size() == 1) {
+            const Value i = expression(templates[0]);  // the atoms of a fragment
+            if (i.kind == Kind::integer && (i.integer == 1 || i.integer == 2))
+                return Value::number(v.fragment[static_cast<std::size_t>(i.integer - 1)]);
+        }
         if (v.kind != Kind::layout && !(v.kind == Kind::tensor && v.static_layout))
             return Value::unknown("the size of what is no constant layout");
         if (!templates.empty()) {
@@ -452,6 +480,8 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
     if (f == "make_gmem_ptr" || f == "make_smem_ptr" || f == "reinterpret_cast" || f == "static_cast" || f == "raw_pointer_cast") {
         Value v = arg(0);
         if (v.kind != Kind::pointer) v = Value{}, v.kind = Kind::pointer;
+        const auto [old_bits, old_count] = std::pair(v.type_bits, v.integer);
+        if (f == "reinterpret_cast") v.type.clear(), v.integer = -1, v.parts.clear(), v.type_bits = 0;  // to a type that is not read
         if (f == "make_gmem_ptr") v.space = Space::global;
         if (f == "make_smem_ptr") {
             v.space = Space::shared;
@@ -461,7 +491,7 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
             for (std::size_t i = r.begin; i < r.end; ++i) {
                 const Value type = t_[i].kind == Token::Kind::name ? typed(t_[i].text, {}, {i, i + 1}) : Value{};
                 if (type.kind == Kind::type && type.type_bits)
-                    v.type = type.type, v.integer = v.type_bits == type.type_bits ? v.integer : -1, v.type_bits = type.type_bits;
+                    v.type = type.type, v.integer = old_bits == type.type_bits ? old_count : -1, v.type_bits = type.type_bits;
             }
         }
         return v;
@@ -479,6 +509,11 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
             v.tile.clear();
             for (const Value& p : tile.parts) v.tile.push_back(p.kind == Kind::integer ? p.integer : -1);
         }
+        if (f == "local_partition" && args.size() >= 3) {
+            const Value threads = arg(1);
+            v.slice = args[2], v.slice_threads = threads.kind == Kind::layout ? threads.composed.size() : 0;
+        }
+        if (f == "group_modes") v.grouped = true, v.static_layout = false;
         v.through = nullptr;
         return v;
     }

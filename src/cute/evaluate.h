@@ -15,15 +15,18 @@ namespace tw::cute {
 
 using Tokens = std::vector<Token>;
 
-// [begin, end) of a token list.
-struct Range {
-    std::size_t begin = 0, end = 0;
-    bool empty() const { return begin >= end; }
-};
-
 // Of a text that is meant to take long, no more than this is read.
 constexpr std::size_t kMaxExpression = 2000;  // tokens
 constexpr std::size_t kMaxDefinitions = 5000;
+
+// A function of the file with a body, or a lambda with a name.
+struct Function {
+    std::vector<std::string> parameters;
+    std::size_t at = 0, end = 0;  // its body, without the braces
+    bool several = false;         // of several forms
+    std::string ptx;              // the text of its inline assembly
+    bool loops = false;           // it goes round, in C++ or in PTX
+};
 
 class Evaluator {
 public:
@@ -40,8 +43,12 @@ public:
     Span span(Range r) const;
     const TokenList& list() const { return list_; }
     std::optional<std::int64_t> block_threads() const { return block_threads_; }
+    const std::optional<NotAnalysed>& copy_for_some() const { return for_some_; }
+    void check_tma_alignment(const Value& tile, Range whole);
     void check_tma_swizzle(const Value& copy, const Value& tile, Range whole);
-    std::string shown(const std::string& root) const;  // the first tensor there, where the root is a place in an array
+    const Function* function(const std::string& name) const;  // nothing for kernels
+    Range meaning(const std::string& name, std::size_t at);   // what it is defined as there; empty when it is not
+    std::string shown(const std::string& root) const;         // the first tensor there, where the root is a place in an array
 
 private:
     struct Definition {
@@ -49,6 +56,15 @@ private:
         std::size_t at = 0;
         bool several = false;  // defined again with other text: which one holds is not ours to say
         bool shared_array = false;
+        std::vector<Range> extents;  // shared_array: of all its brackets
+        int aligned = 0;             // ... the bytes of its alignas
+    };
+    // A member of a struct, as storage in shared memory.
+    struct Member {
+        Range type;
+        std::vector<Range> extents;
+        int aligned = 0;                      // the bytes that its alignas or its place in the struct has; 0: not known
+        bool several = false, array = false;  // array: not one object
     };
     struct Cursor {
         std::size_t at, end;
@@ -61,6 +77,16 @@ private:
     std::string key(const std::string& name) const;
     std::string made_by_the_host(const std::string& name) const;
     void find_threads();
+    void find_members();
+    void find_functions();
+    void find_template_arguments();
+    void find_arguments(const std::string& name, const Function& f);
+    std::optional<std::int64_t> find_member(Range r, std::optional<std::int64_t> offset);
+    int alignment(Range r);
+    Value part_of(Value object, const std::string& name);
+    Value array(const std::string& root, Range type, const std::vector<Range>& extents);
+    std::size_t find_objects(std::size_t i);
+    std::size_t find_binding(std::size_t i);
     Value sum(Cursor& c);
     Value product(Cursor& c);
     Value postfix(Cursor& c);
@@ -76,8 +102,10 @@ private:
     Value make_tiled_copy_value(const std::vector<Range>& args, Range whole);
     Value make_tiled_mma_value(const std::vector<Range>& args, Range whole);
     Value tiled_copy_type(const std::vector<Range>& args, Range whole);
+    void check_copy_threads(const Value& copy, Range whole);
     void check_copy_operation(const Value& v, Range whole);
     void check_tile(const Value& tensor, const Value& tile, Range whole, const char* what);
+    void check_rows(const Value& tiled, const Value& tensor, std::int64_t vector, Range whole);
     void check_partition(const Value& tiled, const Value& tensor, Range whole);
     void check_matrix_rows(const Value& tiled, const Value& tensor, char side, Range whole);
     void check_operands(const Value& mma, const Value& tensor, char operand, Range whole);
@@ -89,17 +117,20 @@ private:
     DiagnosticSink& sink_;
     Report& report_;
     std::map<std::string, Definition> definitions_;  // by name and block
-    std::vector<std::string> order_;                 // keys
-    mutable std::vector<std::size_t> closing_;       // of an opening bracket; of a `<` once it was looked for
-    mutable std::set<std::size_t> angles_;           // those that were
-    std::vector<std::size_t> scopes_;                // the block that a token stands in, 0: no function's
-    std::map<std::size_t, std::size_t> around_;      // of a block, the one around it
+    std::map<std::string, Member> members_;          // by name
+    std::map<std::string, Function> functions_;
+    std::vector<std::string> order_;             // keys
+    mutable std::vector<std::size_t> closing_;   // of an opening bracket; of a `<` once it was looked for
+    mutable std::set<std::size_t> angles_;       // those that were
+    std::vector<std::size_t> scopes_;            // the block that a token stands in, 0: no function's
+    std::map<std::size_t, std::size_t> around_;  // of a block, the one around it
     std::size_t scope_ = 0;
     std::map<std::string, Value> values_;
     std::map<std::string, std::string> first_tensor_;  // by root
     std::set<std::string> open_;
     std::optional<std::int64_t> block_threads_;
-    bool some_threads_ = false;  // it was said that a copy is for some of them
+    std::optional<NotAnalysed> for_some_;  // a copy is for some of them
+    std::set<std::string> aligned_;        // tiles of TMA that were looked at
     std::string current_;
     int depth_ = 0;
 };

@@ -1,6 +1,7 @@
 // Internal to src/cute: events of a kernel, in the structure of its text.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,7 +33,11 @@ struct Event {
         bar_init,
         bar_expect,
         bar_wait,
-        lost  // an access that is not understood: nothing more is said of the tensor
+        bar_arrive,
+        bar_tx,       // bytes that are expected without an arrival
+        named,        // a barrier by number
+        bar_unknown,  // what it does to a barrier is not known
+        lost          // an access that is not understood: nothing more is said of the tensor
     } kind = Kind::sync;
     std::string key, stage;  // shared tensor and stage; barrier; accumulator
     std::string tile;        // tma_load: the shared tensor that it fills
@@ -44,6 +49,14 @@ struct Event {
     std::string own;              // write, read of one element: its index, where that is the thread's number alone
     bool element = false;         // write, read: of one element, by its index
     bool update = false;          // ... that is added to: each thread's own, or it would be a race whatever the order
+    // For the skeleton (skeleton.h): what is evaluated for each thread.
+    std::vector<Range> index;         // of a barrier in its array
+    Range value;                      // bar_init: arrivals; bar_wait: parity; named: threads
+    Range number_of;                  // named: its number
+    bool blocks = true;               // named: waits; bar_wait: until the phase ends, not a look at it
+    std::vector<Pick> picks;          // of the tensor
+    int root_rank = 0;                // of the whole tensor
+    std::size_t from = 0, until = 0;  // the tokens of the call
     Span place;
 };
 
@@ -55,6 +68,18 @@ struct Node {
     bool roles = false;             // the branch's condition is about warps: both ways run at the same time
     std::set<std::string> changed;  // loop: variables that are assigned in it
     Span place;
+};
+
+// The events of one statement without control flow, [at, end) of the tokens.
+class EventReader {
+public:
+    EventReader(Evaluator& evaluator, Report& report);
+    ~EventReader();
+    std::vector<Event> statement(std::size_t at, std::size_t end);
+
+private:
+    struct Inside;
+    std::unique_ptr<Inside> inside_;
 };
 
 // The body of a function, [at, end) of the tokens.

@@ -68,7 +68,8 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
     if (args.empty()) return Value::unknown("a tensor of nothing");
     const Value pointer = expression(args[0]);
     if (pointer.kind == Kind::pointer)
-        v.space = pointer.space, v.root = pointer.root, v.type = pointer.type, v.type_bits = pointer.type_bits;
+        v.space = pointer.space, v.root = pointer.root, v.type = pointer.type, v.type_bits = pointer.type_bits, v.stage = pointer.stage,
+        v.aligned = pointer.aligned, v.picks = pointer.picks;
     else if (pointer.kind == Kind::tuple || pointer.kind == Kind::layout) v.space = Space::registers;
     if (args.size() < 2) return v;
     Value l = expression(args[1]);
@@ -82,6 +83,9 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
     v.strides = l.strides;
     if (l.kind != Kind::layout) return v;
     v.composed = l.composed, v.static_layout = v.swizzle_known = true;
+    v.root_rank = l.composed.rank();
+    if (l.composed.rank() == 3) v.stages = l.composed.layout()[2].size();
+    v.tile_bytes = l.composed.size() / std::max<std::int64_t>(1, v.stages) * v.type_bits / 8;
     if (v.space != Space::shared) return v;
     if (v.root.empty()) v.root = current_;
     first_tensor_.emplace(v.root, current_);
@@ -92,7 +96,7 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
     if (const std::string both = collision(l.composed); !both.empty())
         error(Code::cute_overlap, whole, fmt::format("two elements of the shared tensor have one place: {}", both))
             .with_hint("a stride must be at least the extent times the stride of the modes below it");
-    if (pointer.integer > 0 && !pointer.root.empty() && definition(pointer.root)) {
+    if (pointer.integer > 0 && !pointer.root.empty()) {
         ++report_.checks;
         if (l.composed.layout().cosize() > pointer.integer)
             error(Code::cute_space, whole,
@@ -105,6 +109,34 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
               fmt::format("{} bytes of shared memory: a block has at most 227 KiB", l.composed.layout().cosize() * v.type_bits / 8))
             .with_hint("smaller tiles or fewer stages");
     return v;
+}
+
+// A tiled copy may be for some of the block's threads: that no others call it is looked at by the skeleton, where there is one.
+void Evaluator::check_copy_threads(const Value& copy, Range whole) {
+    if (!block_threads_) return;
+    ++report_.checks;
+    if (copy.threads > *block_threads_)
+        error(Code::cute_threads, whole,
+              fmt::format("the tiled copy is for {} threads, and the block has {}", copy.threads, *block_threads_))
+            .with_hint("the thread layout's size must be the number of threads that call copy");
+    if (copy.threads < *block_threads_ && !for_some_)
+        for_some_ = NotAnalysed{current_, span(whole),
+                                fmt::format("a tiled copy for {} of the block's {} threads: that no others call it is not looked at",
+                                            copy.threads, *block_threads_)};
+}
+
+// TMA reads and writes whole boxes from an address that is a multiple of 128 bytes.
+void Evaluator::check_tma_alignment(const Value& tile, Range whole) {
+    if (tile.kind != Kind::tensor || tile.space != Space::shared || tile.root.empty() || !aligned_.insert(tile.root).second) return;
+    if (tile.aligned == 0) {
+        report_.not_analysed.push_back({shown(tile.root), span(whole), "the alignment of a tile that TMA fills or reads is not known"});
+        return;
+    }
+    ++report_.checks;
+    if (tile.aligned < 128)
+        error(Code::cute_vector, whole,
+              fmt::format("a tile of TMA begins at a multiple of 128 bytes, and `{}` of {}", shown(tile.root), tile.aligned))
+            .with_hint("alignas(128), with swizzles alignas(1024), before the array; large members of a struct first");
 }
 
 Value Evaluator::make_tiled_copy_value(const std::vector<Range>& args, Range whole) {
@@ -134,9 +166,7 @@ Value Evaluator::make_tiled_copy_value(const std::vector<Range>& args, Range who
                   fmt::format("an access of {} bits is {} values of {}, and a thread has {}", v.copy.bits, vector, v.type, count))
                 .with_hint(fmt::format("give each thread a multiple of {} values, or use a narrower word", vector));
     }
-    if (block_threads_ && v.threads != *block_threads_)
-        error(Code::cute_threads, whole, fmt::format("the tiled copy is for {} threads, and the block has {}", v.threads, *block_threads_))
-            .with_hint("the thread layout's size must be the number of threads that call copy");
+    check_copy_threads(v, whole);
     const auto tv = layout::make_thread_value(threads.composed.layout(), values.composed.layout());
     if (!tv) {
         error(Code::cute_overlap, whole,
@@ -173,14 +203,7 @@ Value Evaluator::tiled_copy_type(const std::vector<Range>& args, Range whole) {
         return Value::unknown("a tiled copy that is refused");
     }
     v.tv = *made;
-    if (block_threads_ && v.threads > *block_threads_)
-        error(Code::cute_threads, whole, fmt::format("the tiled copy is for {} threads, and the block has {}", v.threads, *block_threads_))
-            .with_hint("the threads of the layout must be those that call copy");
-    if (block_threads_ && v.threads < *block_threads_ && !std::exchange(some_threads_, true))
-        report_.not_analysed.push_back(
-            {current_, span(whole),
-             fmt::format("a tiled copy for {} of the block's {} threads: that no others call it is not looked at", v.threads,
-                         *block_threads_)});
+    check_copy_threads(v, whole);
     if (const auto each = layout::product_each(*tile)) {
         for (const auto e : layout::leaves(*each)) v.tile.push_back(e);
     }
@@ -199,7 +222,7 @@ Value Evaluator::make_tiled_mma_value(const std::vector<Range>& args, Range whol
         for (int i = 0; i < std::min(3, l.composed.rank()); ++i) atoms[static_cast<std::size_t>(i)] = l.composed.layout()[i].size();
     }
     v.threads = v.mma.threads * atoms[0] * atoms[1] * atoms[2];
-    v.tile = {v.mma.m * atoms[0], v.mma.n * atoms[1], v.mma.k * atoms[2]};
+    v.tile = v.atoms = {v.mma.m * atoms[0], v.mma.n * atoms[1], v.mma.k * atoms[2]};
     ++report_.checks;
     if (block_threads_ && v.threads > *block_threads_)
         error(Code::cute_threads, whole,
@@ -268,13 +291,42 @@ void Evaluator::check_operands(const Value& mma, const Value& tensor, char opera
             .with_hint("K of the tile must be a multiple of the atom's");
 }
 
+// A tensor whose rows are of a length that is not known: far apart.
+void Evaluator::check_rows(const Value& tiled, const Value& tensor, std::int64_t vector, Range whole) {
+    const int along = tensor.strides[0] == std::optional<std::int64_t>(1)   ? 0
+                      : tensor.strides[1] == std::optional<std::int64_t>(1) ? 1
+                                                                            : -1;
+    if (tensor.space != Space::global || along < 0 || tensor.strides[static_cast<std::size_t>(1 - along)]) return;
+    std::vector<std::optional<std::uint64_t>> bytes(32);
+    for (std::size_t t = 0; t < 32 && static_cast<std::int64_t>(t) < tiled.threads; ++t) {
+        const auto at = layout::idx2crd(tiled.tv->map()(static_cast<std::int64_t>(t)), tiled.tv->tile());
+        if (!at) return;
+        const auto near = layout::leaves(at->view()[along]), far = layout::leaves(at->view()[1 - along]);
+        if (near.size() != 1 || far.size() != 1) return;
+        bytes[t] = static_cast<std::uint64_t>((near[0] + far[0] * (1 << 16)) * tiled.type_bits / 8);
+    }
+    const int width = static_cast<int>(vector * tiled.type_bits / 8);
+    if (width < 1 || width > 16 || (width & (width - 1)) != 0) return;
+    ++report_.checks;
+    const target::GlobalCost cost = target::global_sectors(*target::find_arch("sm_90a"), bytes, width);
+    // Rows shorter than a sector waste a part of it; less than that is a matter of taste.
+    if (cost.sectors >= 2 * cost.ideal_sectors)
+        sink_
+            .warning(
+                Code::cute_scattered, span(whole),
+                fmt::format("a warp's access touches {} sectors of 32 bytes, {} would hold its bytes", cost.sectors, cost.ideal_sectors))
+            .with_hint("let neighbouring threads take neighbouring vectors along the contiguous mode");
+}
+
 // What one warp's access costs, and whether a thread's vectors are in one piece.
 void Evaluator::check_partition(const Value& tiled, const Value& tensor, Range whole) {
     if (!tiled.tv || !tiled.type_bits) return;
     const std::int64_t vector = tiled.copy.bits ? std::max<std::int64_t>(1, tiled.copy.bits / tiled.type_bits) : 1;
     if (!tensor.static_layout) {
         // Only which mode is contiguous is known: the values of a vector must run along it.
-        if (tensor.strides.size() != 2 || vector == 1 || tiled.tv->tile().rank() != 2) return;
+        if (tensor.strides.size() != 2 || tiled.tv->tile().rank() != 2) return;
+        check_rows(tiled, tensor, vector, whole);
+        if (vector == 1) return;
         const auto& map = tiled.tv->map();
         const auto a = layout::idx2crd(map(0), tiled.tv->tile()), b = layout::idx2crd(map(tiled.threads), tiled.tv->tile());
         if (!a || !b) return;
@@ -351,7 +403,7 @@ void Evaluator::check_partition(const Value& tiled, const Value& tensor, Range w
 }
 
 std::string Evaluator::shown(const std::string& root) const {
-    const auto it = root.find('+') == std::string::npos ? first_tensor_.end() : first_tensor_.find(root);
+    const auto it = root.find_first_of("+.") == std::string::npos ? first_tensor_.end() : first_tensor_.find(root);
     return it == first_tensor_.end() || it->second.empty() ? root : it->second;
 }
 
@@ -393,6 +445,9 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         Value v;
         v.kind = Kind::thread_slice;
         v.through = std::make_shared<Value>(object);
+        const bool by_thread =
+            (object.kind == Kind::tiled_copy && !object.copy.tma_load && !object.copy.tma_store) || object.kind == Kind::tiled_mma;
+        if (by_thread && args.size() == 1) v.slice = args[0], v.slice_threads = object.threads;
         return v;
     }
     if (f == "data" || f == "get" || f == "begin") {
@@ -411,9 +466,15 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         if (v.kind == Kind::tensor && tiled->kind == Kind::tiled_mma && (side == 'A' || side == 'B'))
             check_operands(*tiled, v, side, whole);
         if (v.kind != Kind::tensor) v = Value{}, v.kind = Kind::tensor;
+        v.fragment.clear();
+        if (fragment && tiled->kind == Kind::tiled_mma && tiled->atoms.size() == 3 && v.static_layout && v.composed.rank() == 2 &&
+            (side == 'A' || side == 'B'))
+            v.fragment = {v.composed.layout()[0].size() / tiled->atoms[side == 'A' ? 0 : 1],
+                          v.composed.layout()[1].size() / tiled->atoms[2]};
         if (fragment || f[0] == 'r') v.space = Space::registers, v.root.clear();
         v.static_layout = false;
         v.side = side;
+        v.slice = object.slice, v.slice_threads = object.slice_threads;
         if (tiled->known()) v.through = std::make_shared<Value>(*tiled);
         return v;
     }
@@ -426,7 +487,20 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         v.static_layout = false;
         return v;
     }
-    if (f == "with") return object;
+    if (f == "get_tma_tensor") {
+        Value v;
+        v.kind = Kind::tensor, v.space = Space::global, v.tma = true;
+        return v;
+    }
+    if (f == "with") {  // a barrier to arrive on: only TMA loads have one
+        Value v = object;
+        if (v.kind != Kind::tiled_copy && v.kind != Kind::copy_atom) {
+            v = Value{};
+            v.kind = Kind::tiled_copy, v.copy.name = "a TMA copy that is a parameter", v.copy.tma_load = true;
+            if (args.size() > 1) v.copy.name += ", MULTICAST";  // its mask
+        }
+        return v;
+    }
     return Value::unknown(fmt::format("the member function `{}`", f));
 }
 

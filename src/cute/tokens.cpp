@@ -56,9 +56,7 @@ private:
         if (c == '"' || c == '\'') {
             for (++at_; at_ < text_.size() && text_[at_] != c && text_[at_] != '\n'; ++at_) at_ += text_[at_] == '\\';
             at_ = std::min(at_ + 1, text_.size());
-            Token t = make(Token::Kind::text, from);
-            t.text = "\"\"";
-            return t;
+            return make(Token::Kind::text, from);
         }
         // Brackets of templates are closed one by one, so `<<<` and `>>` stay single signs.
         static const char* const pairs[] = {"::", "->", "<=", ">=", "==", "!=", "&&", "||", "++",

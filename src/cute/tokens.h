@@ -1,4 +1,4 @@
-// C++ text as tokens: comments and literals' insides are gone, lines of the preprocessor too (a `#define NAME number` is kept apart).
+// C++ text as tokens: comments are gone, lines of the preprocessor too (a `#define NAME number` is kept apart).
 #pragma once
 
 #include <map>

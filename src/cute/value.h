@@ -13,6 +13,18 @@
 
 namespace tw::cute {
 
+// [begin, end) of a token list.
+struct Range {
+    std::size_t begin = 0, end = 0;
+    bool empty() const { return begin >= end; }
+};
+
+// An index of a slice: tensor(_, _, _, stage) has one, at place 3 of 4.
+struct Pick {
+    Range index;
+    int place = 0, of = 0;
+};
+
 struct CopyOperation {
     std::string name;
     int bits = 0;     // of one thread's access; 0: not known
@@ -67,8 +79,19 @@ struct Value {
     std::vector<std::optional<std::int64_t>> strides;  // by mode where they are known, though the layout is not
     std::string root;                                  // the shared array or tensor that it is a part of
     std::string stage;                                 // text of the index that picks a stage
+    std::vector<Pick> picks;                           // the indices of all slices, from the whole tensor on
+    int root_rank = 0;                                 // of the whole tensor; 0: not known
+    std::int64_t stages = 0;                           // the extent of its third mode, where it has three
+    std::int64_t tile_bytes = 0;                       // of the whole tensor, or of one of its stages; 0: not known
+    std::vector<std::int64_t> fragment;                // operand of a product: its atoms along rows and along K
+    std::vector<std::int64_t> atoms;                   // tiled MMA: extents of its atoms, without what the permutation adds
+    bool grouped = false;                              // group_modes<0, 2>
     std::shared_ptr<Value> through;                    // the tiled copy that partitioned it
+    Range slice;                                       // the thread that it is partitioned for
+    std::int64_t slice_threads = 0;                    // of how many; 0: not known
     char side = 0;                                     // S, D
+    bool tma = false;                                  // coordinates of get_tma_tensor: only TMA copies to and from it
+    int aligned = 0;                                   // shared memory: bytes that its declaration promises; 0: not known
     Span place;
 
     bool known() const { return kind != Kind::unknown; }

@@ -63,6 +63,21 @@ __global__ void k(float* p) {
     assert all(n["why"] for n in report["not_analysed"])
 
 
+def test_the_skeleton_is_run_where_it_can_be_and_named_where_not():
+    """Kernels whose barriers hang on integers alone are followed; a pipeline class or a flag in memory is named as the reason why not."""
+    for name in ("full_and_empty_barriers", "two_consumer_warpgroups", "warpgroups_take_turns", "ring_filled_by_a_lambda"):
+        report = json.loads(check(HERE / "good" / f"{name}.cu", "--json").stdout)
+        assert [c for c in report["covered"] if c["what"] == "skeleton"], name
+        assert not [n for n in report["not_analysed"] if "arrivals" in n["why"] or "stage of it" in n["why"]], (name, report["not_analysed"])
+
+
+def test_what_hangs_on_data_is_not_followed(tmp_path):
+    text = (HERE / "good" / "two_consumer_warpgroups.cu").read_text()
+    (tmp_path / "k.cu").write_text(text.replace("int const tiles = K / BK;", "int const tiles = int(float(C[0]));"))
+    said = check(tmp_path / "k.cu").stdout
+    assert "how many arrivals" in said and "Not followed: how often a loop goes round" in said and "error[" not in said
+
+
 def test_odd_texts_end_in_words(tmp_path):
     texts = {"empty": "", "deep": "(" * 100000, "angle": "a<" * 50000, "self": "using A = B; using B = A; auto x = make_layout(A{});",
              "brace": "__global__ void k() {" * 3000, "zero": "auto l = Layout<Shape<_0>, Stride<_1>>{};", "huge": "auto l = Layout<Shape<Int<99999999>, Int<99999999>>, Stride<_1, Int<99999999>>>{};",
@@ -101,6 +116,27 @@ def test_a_log_is_cut_down_to_what_matters(tmp_path, log, line, words, layout):
     assert words in errors[0]["message"] + errors[0]["assertion"] and errors[0]["hint"]
     if layout:
         assert layout in errors[0]["types"]
+
+
+# One line of what nvcc, NVRTC and ptxas say, and the fix that is named.
+@pytest.mark.parametrize("line, hint", [
+    ('k.cu(9): error: identifier "LayoutRigth" is undefined', "not known here"),
+    ('k.cu(9): error: class "cute::tuple<int, int>" has no member "with"', "not known here"),
+    ('k.cu(9): catastrophic error: cannot open source file "cute/tensor.hpp"', "-I"),
+    ("k.cu:1:10: fatal error: cute/tensor.hpp: No such file or directory", "-I"),
+    ("k.cu(9): error: expression must be a modifiable lvalue", "const"),
+    ("ptxas error   : Entry function 'k' uses too much shared data (0x18000 bytes, 0xc000 max)", "48 KiB"),
+    ("ptxas /tmp/k.ptx, line 31; error   : Instruction 'wgmma.fence' cannot be compiled for architecture 'sm_90'", "sm_90a"),
+    ('k.cu(9): error: static assertion failed with "Dynamic owning tensors not supported"', "run-time extents"),
+    ('k.cu(9): error: calling a constexpr __host__ function("size") from a __device__ function is not allowed. The experimental flag '
+     "'--expt-relaxed-constexpr' can be used to allow this.", "--expt-relaxed-constexpr"),
+])
+def test_kinds_of_errors_get_their_fix(tmp_path, line, hint):
+    (tmp_path / "k.cu").write_text("// nothing\n")
+    (tmp_path / "log").write_text(line + "\n")
+    ran = check(tmp_path / "k.cu", "--log", tmp_path / "log", "--json")
+    errors = json.loads(ran.stdout)["compile_errors"]
+    assert ran.returncode == 1 and len(errors) == 1 and hint in errors[0]["hint"], errors
 
 
 def test_odd_logs_end_in_words(tmp_path):

@@ -1,4 +1,4 @@
-// not analysed: alignment of its tiles
+// expect: TW4610 `full\[1\]` is used and never initialised
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
@@ -11,7 +11,7 @@ using SmemC = Layout<Shape<_128, _128>, Stride<_128, _1>>;
 
 template <class TmaA, class TmaB, class TmaC>
 __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA const tmaA, CUTE_GRID_CONSTANT TmaB const tmaB, CUTE_GRID_CONSTANT TmaC const tmaC, int M, int N, int K) {
-  __shared__ alignas(16) TA smemA[128 * 64];
+  __shared__ alignas(128) TA smemA[128 * 64];
   __shared__ alignas(128) TA smemB[128 * 64];
   __shared__ alignas(128) TA smemC[128 * 128];
   __shared__ uint64_t full[1];
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA cons
       copy(loadA.with(full[0]), gA, loadA.get_slice(0).partition_D(sA));
       copy(loadB.with(full[0]), gB, loadB.get_slice(0).partition_D(sB));
     }
-    cute::wait_barrier(full[0], phase);
+    cute::wait_barrier(full[1], phase);
     phase ^= 1;
     warpgroup_arrive();
     gemm(mma, tCrA, tCrB, acc);

@@ -1,4 +1,4 @@
-// not analysed: parity of the first wait
+// expect: TW4605 multiple of 128 bytes
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
@@ -11,7 +11,7 @@ using SmemC = Layout<Shape<_128, _128>, Stride<_128, _1>>;
 
 template <class TmaA, class TmaB, class TmaC>
 __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA const tmaA, CUTE_GRID_CONSTANT TmaB const tmaB, CUTE_GRID_CONSTANT TmaC const tmaC, int M, int N, int K) {
-  __shared__ alignas(128) TA smemA[128 * 64];
+  __shared__ alignas(16) TA smemA[128 * 64];
   __shared__ alignas(128) TA smemB[128 * 64];
   __shared__ alignas(128) TA smemC[128 * 128];
   __shared__ uint64_t full[1];
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA cons
     cute::initialize_barrier(full[0], 1);
   }
   __syncthreads();
-  int phase = 1;
+  int phase = 0;
   for (int k = 0; k < K / 64; ++k) {
     if (threadIdx.x == 0) {
       cute::set_barrier_transaction_bytes(full[0], 2 * 128 * 64 * 2);

@@ -1,4 +1,4 @@
-// not analysed: how many arrivals
+// expect: TW4610 parity 1 of `full
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
@@ -30,10 +30,10 @@ __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA cons
   auto gB = loadB.get_slice(0).partition_S(sB);
   auto gC = storeC.get_slice(0).partition_D(sC);
   if (threadIdx.x == 0) {
-    cute::initialize_barrier(full[0], 2);
+    cute::initialize_barrier(full[0], 1);
   }
   __syncthreads();
-  int phase = 0;
+  int phase = 1;
   for (int k = 0; k < K / 64; ++k) {
     if (threadIdx.x == 0) {
       cute::set_barrier_transaction_bytes(full[0], 2 * 128 * 64 * 2);

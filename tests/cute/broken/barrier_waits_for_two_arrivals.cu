@@ -1,4 +1,4 @@
-// not analysed: number of a barrier
+// expect: TW4610 initialised for 2 arrivals, and its phase gets 1
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA cons
   auto gB = loadB.get_slice(0).partition_S(sB);
   auto gC = storeC.get_slice(0).partition_D(sC);
   if (threadIdx.x == 0) {
-    cute::initialize_barrier(full[0], 1);
+    cute::initialize_barrier(full[0], 2);
   }
   __syncthreads();
   int phase = 0;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(128) wgmma_kernel(CUTE_GRID_CONSTANT TmaA cons
       copy(loadA.with(full[0]), gA, loadA.get_slice(0).partition_D(sA));
       copy(loadB.with(full[0]), gB, loadB.get_slice(0).partition_D(sB));
     }
-    cute::wait_barrier(full[1], phase);
+    cute::wait_barrier(full[0], phase);
     phase ^= 1;
     warpgroup_arrive();
     gemm(mma, tCrA, tCrB, acc);

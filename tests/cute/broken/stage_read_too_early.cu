@@ -1,10 +1,10 @@
-// said: that no others call it is not looked at
+// expect: TW4609 its group is not waited for
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
 
 using Product = TiledMMA<MMA_Atom<SM80_16x8x16_F32BF16BF16F32_TN>, Layout<Shape<_2, _2, _1>>, Tile<_64, _64, _16>>;
-using Load = TiledCopy<Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, bfloat16_t>, Layout<Shape<Shape<_4, _16>, _8>, Stride<Stride<Int<128>, _1>, _16>>, Shape<_16, _32>>;
+using Load = TiledCopy<Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, bfloat16_t>, Layout<Shape<Shape<_4, _32>, _8>, Stride<Stride<Int<256>, _1>, _32>>, Shape<_32, _32>>;
 
 // A ring of three stages: round k copies into one and reads another.
 __global__ void __launch_bounds__(128) staged(bfloat16_t const* a, float* c, int rounds) {
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(128) staged(bfloat16_t const* a, float* c, int
   cp_async_fence();
   CUTE_NO_UNROLL
   for (int k = 0; k < rounds; ++k) {
-    cp_async_wait<1>();
+    cp_async_wait<2>();
     __syncthreads();
     {
       auto thread = Load{}.get_slice(threadIdx.x);

@@ -1,4 +1,4 @@
-// said: nor that a stage is read before it is filled again
+// expect: TW4610 .
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
