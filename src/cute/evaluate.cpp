@@ -46,7 +46,8 @@ Value Evaluator::sum(Cursor& c) {
         if (v.kind == Kind::pointer) {  // another place in the same array: a tensor of its own
             v.root += "+" + text({from, c.at});
             v.integer = -1, v.parts.clear();
-            const std::int64_t bytes = w.kind == Kind::integer ? w.integer * v.type_bits / 8 : 0;
+            const bool small = w.kind == Kind::integer && w.integer > -(1 << 30) && w.integer < (1 << 30);
+            const std::int64_t bytes = small ? w.integer * v.type_bits / 8 : 0;
             v.aligned = bytes % 128 == 0 ? 0 : static_cast<int>(bytes & -bytes);
             continue;
         }
@@ -511,6 +512,8 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
         }
         if (f == "local_partition" && args.size() >= 3) {
             const Value threads = arg(1);
+            if (args.size() == 3) check_local_partition(v, threads, whole);
+            v.static_layout = false;
             v.slice = args[2], v.slice_threads = threads.kind == Kind::layout ? threads.composed.size() : 0;
         }
         if (f == "group_modes") v.grouped = true, v.static_layout = false;

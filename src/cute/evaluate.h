@@ -105,6 +105,7 @@ private:
     void check_copy_threads(const Value& copy, Range whole);
     void check_copy_operation(const Value& v, Range whole);
     void check_tile(const Value& tensor, const Value& tile, Range whole, const char* what);
+    void check_local_partition(const Value& tensor, const Value& threads, Range whole);
     void check_rows(const Value& tiled, const Value& tensor, std::int64_t vector, Range whole);
     void check_partition(const Value& tiled, const Value& tensor, Range whole);
     void check_matrix_rows(const Value& tiled, const Value& tensor, char side, Range whole);

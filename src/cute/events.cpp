@@ -424,7 +424,10 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
         return add(out, of(Event::Kind::warp_sync, i));
     }
     if (wrapper && !known.count(f)) {
-        report_.not_analysed.push_back({f, t_[i].span, "taken as a barrier of all threads that are concerned"});
+        report_.not_analysed.push_back({f, t_[i].span,
+                                        pipelines.count(f) != 0
+                                            ? "a pipeline class is believed: its bytes, its consumers and its states are not compared"
+                                            : "taken as a barrier of all threads that are concerned"});
         Event e = of(Event::Kind::sync, i);
         e.constant = true;  // believed
         return add(out, e);

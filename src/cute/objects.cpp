@@ -85,7 +85,7 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
     v.composed = l.composed, v.static_layout = v.swizzle_known = true;
     v.root_rank = l.composed.rank();
     if (l.composed.rank() == 3) v.stages = l.composed.layout()[2].size();
-    v.tile_bytes = l.composed.size() / std::max<std::int64_t>(1, v.stages) * v.type_bits / 8;
+    if (l.composed.size() < kEnumerable) v.tile_bytes = l.composed.size() / std::max<std::int64_t>(1, v.stages) * v.type_bits / 8;
     if (v.space != Space::shared) return v;
     if (v.root.empty()) v.root = current_;
     first_tensor_.emplace(v.root, current_);
@@ -289,6 +289,33 @@ void Evaluator::check_operands(const Value& mma, const Value& tensor, char opera
         error(Code::cute_divides, whole,
               fmt::format("operand {} has {} along K, no multiple of the tiled MMA's {}", operand, k, mma.tile[2]))
             .with_hint("K of the tile must be a multiple of the atom's");
+}
+
+// Each thread's first element, as local_partition deals them out: the banks of a warp's access.
+void Evaluator::check_local_partition(const Value& tensor, const Value& threads, Range whole) {
+    if (!tensor.static_layout || tensor.space != Space::shared || threads.kind != Kind::layout || tensor.type_bits < 8) return;
+    const layout::Layout &l = tensor.composed.layout(), &t = threads.composed.layout();
+    if (l.rank() != t.rank() || t.size() > kEnumerable) return;
+    std::vector<std::optional<std::uint32_t>> bytes(32);
+    for (std::int64_t i = 0; i < t.size(); ++i) {
+        const std::int64_t thread = t(i);
+        if (thread < 0 || thread >= 32) continue;
+        std::int64_t rest = i, index = 0, step = 1;  // the thread's coordinate, as an index of the tensor
+        for (int m = 0; m < l.rank(); ++m) {
+            index += rest % t[m].size() * step, rest /= t[m].size(), step *= l[m].size();
+            if (t[m].size() > l[m].size()) return;
+        }
+        bytes[static_cast<std::size_t>(thread)] = static_cast<std::uint32_t>(tensor.composed(index) * tensor.type_bits / 8);
+    }
+    const int width = tensor.type_bits / 8;
+    if (width > 16 || (width & (width - 1)) != 0) return;
+    ++report_.checks;
+    const target::SharedCost cost = target::shared_wavefronts(*target::find_arch("sm_90a"), bytes, width);
+    if (cost.wavefronts > cost.ideal)
+        sink_
+            .warning(Code::cute_bank_conflict, span(whole),
+                     fmt::format("a warp's access takes {} passes through the banks, {} would do", cost.wavefronts, cost.ideal))
+            .with_hint("swizzle the layout, or pad its rows");
 }
 
 // A tensor whose rows are of a length that is not known: far apart.

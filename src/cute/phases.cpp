@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "cute/skeleton.h"
@@ -12,7 +13,7 @@ namespace {
 
 // What a class knows of: the steps of every class, and the phases of every barrier that it has seen end.
 using Clock = std::vector<std::int64_t>;
-void join(Clock& a, const Clock& b) {
+void learn(Clock& a, const Clock& b) {
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::max(a[i], b[i]);
 }
 
@@ -119,7 +120,7 @@ private:
                 Named& n = named_[static_cast<std::size_t>(o.object)];
                 n.arrived += s_.classes[static_cast<std::size_t>(c)].threads;
                 n.brought.resize(r.clock.size());
-                join(n.brought, r.clock);
+                learn(n.brought, r.clock);
                 break;
             }
             case K::load: load(c, o); break;
@@ -160,14 +161,14 @@ private:
     void arrive(int c, const Op& o) {
         Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
         const std::int64_t threads_of = s_.classes[static_cast<std::size_t>(c)].threads;
-        if (b.count == 0) return;  // said by wait, if somebody does
+        if (b.count <= 0) return;  // said by wait, if somebody does
         if (threads_of > b.count)
             return say(Code::cute_barrier, o.place,
                        fmt::format("{} arrive at `{}`, which is initialised for {}: its phase ends before the last of them", threads(c),
                                    name(o.object), b.count),
                        b.count == 1 ? "let one thread arrive (threadIdx.x == 0, elect_one_sync()), or initialise it for all of them"
                                     : "initialise it for as many arrivals as a phase gets");
-        join(b.brought, of(c).clock);
+        learn(b.brought, of(c).clock);
         b.pending -= threads_of;
         if (b.pending > 0) return;
         b.pending += b.count;
@@ -177,14 +178,14 @@ private:
 
     bool wait(int c, const Op& o) {
         Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
-        if (b.count == 0 || (b.ended & 1) == (o.number & 1)) {
+        if (b.count <= 0 || (b.ended & 1) == (o.number & 1)) {
             --of(c).clock[static_cast<std::size_t>(c)];
             return false;
         }
         if (b.ended > 0) {
             Clock seen = b.brought;
             seen[s_.classes.size() + static_cast<std::size_t>(o.object)] = b.ended;
-            join(of(c).clock, seen);
+            learn(of(c).clock, seen);
         }
         return true;
     }
@@ -206,7 +207,7 @@ private:
                 continue;
             return say(o.kind == Op::Kind::cp_fill ? Code::cute_sync : Code::cute_barrier, o.place,
                        fmt::format("`{}` is filled again while {} may still read it{}", s_.tiles[static_cast<std::size_t>(o.tile)],
-                                   threads(reading.by), reading.step == INT64_MAX ? ": their wgmma is not waited for" : ""),
+                                   threads(reading.by), reading.step == INT64_MAX ? ": the wgmma that does is not waited for" : ""),
                        o.kind == Op::Kind::cp_fill
                            ? "__syncthreads() between the last read of the stage and the copy into it"
                            : "wait for a barrier at which every reader arrives after its last read (and after warpgroup_wait)");
@@ -283,7 +284,7 @@ private:
         for (const auto& [warpgroup, classes] : at) {
             if (classes.size() < all[warpgroup]) continue;
             Clock both = of(classes[0]).clock;
-            for (const int c : classes) join(both, of(c).clock);
+            for (const int c : classes) learn(both, of(c).clock);
             for (const int c : classes) {
                 of(c).clock = both;
                 end_products(c);
@@ -291,7 +292,7 @@ private:
                 ++of(c).at;
             }
             // What the warpgroup has read, each of its threads knows.
-            for (const int c : classes) join(both, of(c).clock);
+            for (const int c : classes) learn(both, of(c).clock);
             for (const int c : classes) of(c).clock = both;
             return true;
         }
@@ -319,7 +320,7 @@ private:
             Named& n = named_[static_cast<std::size_t>(object)];
             n.arrived = 0;
             n.brought.resize(of(classes[0]).clock.size());
-            join(of(classes[0]).clock, std::exchange(n.brought, {}));
+            learn(of(classes[0]).clock, std::exchange(n.brought, {}));
             return pass(classes), true;
         }
         return false;
@@ -341,7 +342,7 @@ private:
     }
     void pass(const std::vector<int>& classes) {
         Clock both = of(classes[0]).clock;
-        for (const int c : classes) join(both, of(c).clock);
+        for (const int c : classes) learn(both, of(c).clock);
         for (const int c : classes) {
             of(c).clock = both;
             of(c).synced = now(c);
@@ -350,29 +351,49 @@ private:
         }
     }
 
-    // Nobody can go on: the first that waits for an mbarrier says why.
+    // How near a class's wait is to the cause, where nobody can go on: arrivals that are too few, then a slot that is never free, then
+    // data that never comes. Less is nearer; nothing for who does not wait for an mbarrier.
+    std::optional<int> nearness(int c) const {
+        if (over(c) || op(c).kind != Op::Kind::wait) return std::nullopt;
+        const Op& o = op(c);
+        const Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
+        if (b.count <= 0) return std::nullopt;
+        if (b.count != b.pending) return 0;
+        for (const ThreadClass& k : s_.classes)
+            for (const Op& other : k.ops)
+                if (other.kind == Op::Kind::load && other.object == o.object) return 2;
+        return 1;
+    }
+
+    // Nobody can go on: whoever waits says why.
     void stuck() {
+        int nearest = -1, at_sync = -1;
         for (int c = 0; c < static_cast<int>(running_.size()); ++c) {
-            if (over(c) || op(c).kind != Op::Kind::wait) continue;
-            const Op& o = op(c);
-            const Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
-            if (b.count == 0) continue;
-            const std::int64_t come = b.count - b.pending;
-            std::string state = b.ended == 0 ? "no phase of it has ended" : fmt::format("{} of its phases ended", b.ended);
-            if (come > 0)
-                say(Code::cute_barrier, o.place,
-                    fmt::format("{}: this wait for `{}` never ends: it is initialised for {} arrivals, and its phase gets {}", threads(c),
-                                name(o.object), b.count, come),
-                    "initialise it for the arrivals of one phase: threads that call arrive, one for arrive_and_expect_tx");
-            else
-                say(Code::cute_barrier, o.place,
-                    fmt::format("{}: this wait for parity {} of `{}` never ends: {}, and nobody arrives any more", threads(c), o.number & 1,
-                                name(o.object), state),
-                    b.ended == 0 ? "whoever waits for a slot to be free before anybody has used it begins with parity 1, whoever waits for "
-                                   "data with 0"
-                                 : "both sides must use the ring's slots in one order and flip the parity each time it comes round");
-            return;
+            const auto near = nearness(c);
+            if (near && (nearest < 0 || *near < *nearness(nearest))) nearest = c;
+            if (!over(c) && op(c).kind == Op::Kind::sync) at_sync = c;
         }
+        if (nearest < 0) return;
+        const Op& o = op(nearest);
+        const Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
+        if (at_sync >= 0)
+            return say(Code::cute_divergent, op(at_sync).place,
+                       fmt::format("{} are at this barrier of the whole block, and {} at a wait for `{}`: neither goes on",
+                                   threads(at_sync), threads(nearest), name(o.object)),
+                       "no barrier of the whole block where threads have different work");
+        const std::int64_t come = b.count - b.pending;
+        if (come > 0)
+            return say(Code::cute_barrier, o.place,
+                       fmt::format("{}: this wait for `{}` never ends: it is initialised for {} arrivals, and its phase gets {}",
+                                   threads(nearest), name(o.object), b.count, come),
+                       "initialise it for the arrivals of one phase: threads that call arrive, one for arrive_and_expect_tx");
+        const std::string state = b.ended == 0 ? "no phase of it has ended" : fmt::format("{} of its phases ended", b.ended);
+        say(Code::cute_barrier, o.place,
+            fmt::format("{}: this wait for parity {} of `{}` never ends: {}, and nobody arrives any more", threads(nearest), o.number & 1,
+                        name(o.object), state),
+            b.ended == 0
+                ? "whoever waits for a slot to be free before anybody has used it begins with parity 1, whoever waits for data with 0"
+                : "both sides must use the ring's slots in one order and flip the parity each time it comes round");
     }
 
     struct Named {

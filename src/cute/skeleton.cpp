@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "cute/events.h"
@@ -11,8 +12,8 @@
 namespace tw::cute {
 namespace {
 
-constexpr int kMaxTurns = 6000;
-constexpr std::size_t kMaxOps = 2'000'000;
+constexpr int kMaxTurns = 6000, kMaxStatements = 100'000;
+constexpr std::size_t kMaxOps = 2'000'000, kMaxClocks = 200'000'000;
 
 class Runner {
 public:
@@ -32,7 +33,7 @@ public:
         out.why = why_, out.why_place = why_place_, out.of_slices = found_, out.slices = static_cast<int>(looked_.size());
         if (!why_.empty()) return out;
         out.objects = objects_, out.tiles = tiles_;
-        out.left_out.assign(dropped_.begin(), dropped_.end());
+        std::set_intersection(dropped_.begin(), dropped_.end(), filled_.begin(), filled_.end(), std::back_inserter(out.left_out));
         for (std::size_t i = 0; i < n_; ++i) {
             const auto warpgroup = static_cast<std::int64_t>(i / 128);  // wgmma is one operation of a warpgroup
             const auto same = std::find_if(out.classes.begin(), out.classes.end(),
@@ -45,6 +46,9 @@ public:
                           [&](const Op& o) { return o.tile >= 0 && dropped_.count(root_of_[static_cast<std::size_t>(o.tile)]) != 0; });
         }
         check_objects(out);
+        std::size_t steps = 0;
+        for (const ThreadClass& c : out.classes) steps += c.ops.size();
+        if (steps * (out.classes.size() + objects_.size()) > kMaxClocks) out.why = "too many roles and barriers";
         return out;
     }
 
@@ -180,6 +184,7 @@ private:
             return close + 1;
         }
         if (++depth_ > 60) stop("nested too deeply", at);
+        if (++statements_ > kMaxStatements) stop("loops that take too long to follow", at);
         std::size_t next = end;
         if (stopped()) next = end;
         else if ((w == "for" || w == "while") && at + 1 < end && t_[at + 1].is("(")) next = loop(at, end, mask);
@@ -258,6 +263,10 @@ private:
         if (!interesting(open + 1, next) || (is_for && parts.size() != 3)) {
             if (interesting(open + 1, next)) stop("a loop of another form", at);
             forget_assigned(open, next, mask);
+            // What its turns read, once.
+            at_ = close + 1, end_ = next;
+            for (const Event& e : events(close + 1, next))
+                if (e.kind == Event::Kind::read) add(e, mask);
             return next;
         }
         // while (!barrier.try_wait(phase)) {}: a wait.
@@ -493,32 +502,32 @@ private:
     std::map<std::size_t, std::vector<Event>> events_;
     std::vector<std::string> objects_, tiles_, root_of_;
     std::vector<Span> object_at_;
-    std::set<std::string> dropped_;
+    std::set<std::string> dropped_, filled_;  // tensors that are not followed; that asynchronous copies fill
     std::map<std::string, Numbers> picked_;
     std::size_t at_ = 0, end_ = 0;  // the statement at hand
     std::vector<Finding> found_;
     std::set<std::size_t> looked_, told_;
     std::string why_;
     Span why_place_;
-    int depth_ = 0, calls_ = 0, turns_ = 0;
+    int depth_ = 0, calls_ = 0, turns_ = 0, statements_ = 0;
 };
 
 // The tile of each thread: the tensor and its stage.
 void Runner::of_tile(const Event& e, Op::Kind kind, const Mask& mask) {
     const std::string root = kind == Op::Kind::load ? e.tile : e.key;
-    if (root.empty() || dropped_.count(root)) return;
+    if (root.empty()) return;
     const bool fills = kind == Op::Kind::load || kind == Op::Kind::cp_fill;
+    if (fills) filled_.insert(root);
     const Pick* stage = nullptr;
     bool odd = e.root_rank == 0 || e.root_rank > 3;
     for (const Pick& p : e.picks) {
         const bool row = p.of == 1;
-        const bool last = e.root_rank == 3 && ((p.place == 3 && p.of == 4) || (p.place == 1 && p.of == 2) || (p.place == 2 && p.of == 3) ||
-                                               (p.place == 0 && p.of == 3));
-        if (row || last) odd |= stage != nullptr, stage = &p;
-        else if (fills) odd = true;  // a part of a tile
+        const bool mode = e.root_rank == 3 && ((p.place == 3 && p.of == 4) || (p.place == 1 && p.of == 2) || (p.of == 3 && p.place != 1));
+        if ((row || mode) && !stage) stage = &p;
+        else if (fills) odd = true;  // a part of a tile; what reads a part is taken to read all of it
     }
     if (e.root_rank == 3 && !stage) odd = true;
-    if (odd) return void(dropped_.insert(root));
+    if (odd || dropped_.count(root)) return void(dropped_.insert(root));
     const Numbers index = stage ? value_of(*stage, mask) : values_.all(0);
     std::vector<int> tiles(n_, -1), objects(n_, -1);
     for (std::size_t i = 0; i < n_; ++i) {

@@ -6,6 +6,9 @@
 namespace tw::cute {
 namespace {
 
+// Threads times tokens that are evaluated for one run.
+constexpr std::size_t kMaxWork = 100'000'000;
+
 bool adjacent(const Token& a, const Token& b) { return a.span.end == b.span.begin; }
 
 std::int64_t apply(const std::string& op, std::int64_t a, std::int64_t b) {
@@ -39,6 +42,7 @@ const std::vector<std::vector<std::string>> kLevels = {
 
 Numbers ThreadValues::of(Range r, const Mask& mask) {
     if (r.empty() || depth_ > 60) return all(kNotKnown);
+    if ((work_ += (r.end - r.begin) * threads_) > kMaxWork) return all(kNotKnown);
     ++depth_;
     Cursor c{r.begin, r.end};
     Numbers out = conditional(c, mask);
@@ -214,7 +218,9 @@ std::optional<Numbers> ThreadValues::call(const std::string& f, const std::vecto
         const Numbers a = of(args[0], mask), b = of(args[1], mask);
         for (std::size_t i = 0; i < threads_; ++i) {
             if (a.v[i] == kNotKnown || b.v[i] == kNotKnown || (f == "ceil_div" && b.v[i] <= 0)) continue;
-            out.v[i] = f == "min" ? std::min(a.v[i], b.v[i]) : f == "max" ? std::max(a.v[i], b.v[i]) : (a.v[i] + b.v[i] - 1) / b.v[i];
+            out.v[i] = f == "min"   ? std::min(a.v[i], b.v[i])
+                       : f == "max" ? std::max(a.v[i], b.v[i])
+                                    : apply("+", apply("+", a.v[i], b.v[i]), -1) / b.v[i];
         }
         out.sizes = a.sizes | b.sizes;
         return out;
@@ -284,7 +290,7 @@ Numbers ThreadValues::step(const std::string& p, std::int64_t by, const Mask& ma
         if (it == variables_.end()) return all(kNotKnown);
         Numbers next = it->second;
         for (std::int64_t& x : next.v)
-            if (x != kNotKnown) x += by;
+            if (x != kNotKnown) x = apply("+", x, by);
         set(p, next, mask);
         return next;
     }

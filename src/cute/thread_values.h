@@ -62,6 +62,7 @@ private:
     std::size_t threads_;
     int assumed_;
     int depth_ = 0;
+    std::size_t work_ = 0;
     std::map<std::string, Numbers> variables_;
     std::vector<std::string> sizes_;
 };

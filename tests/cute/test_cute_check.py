@@ -65,7 +65,7 @@ __global__ void k(float* p) {
 
 def test_the_skeleton_is_run_where_it_can_be_and_named_where_not():
     """Kernels whose barriers hang on integers alone are followed; a pipeline class or a flag in memory is named as the reason why not."""
-    for name in ("full_and_empty_barriers", "two_consumer_warpgroups", "warpgroups_take_turns", "ring_filled_by_a_lambda"):
+    for name in ("full_and_empty_barriers", "two_consumer_warpgroups", "mbarriers_in_ptx", "warpgroups_take_turns", "ring_filled_by_a_lambda", "ring_with_register_double_buffer"):
         report = json.loads(check(HERE / "good" / f"{name}.cu", "--json").stdout)
         assert [c for c in report["covered"] if c["what"] == "skeleton"], name
         assert not [n for n in report["not_analysed"] if "arrivals" in n["why"] or "stage of it" in n["why"]], (name, report["not_analysed"])
