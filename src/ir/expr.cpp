@@ -1,7 +1,10 @@
 #include "ir/expr.h"
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
+#include <unordered_map>
 
 namespace tw::ir {
 namespace {
@@ -165,20 +168,108 @@ bool same(const Expr& a, const Expr& b) {
     return true;
 }
 
-Expr substitute(const Expr& e, const std::function<std::optional<Expr>(const ExprNode&)>& leaf) {
-    if (e->args.empty() || e.kind() == ExprKind::element) {
-        if (auto replacement = leaf(e.node())) return *replacement;
-    }
-    if (e->args.empty()) return e;
-    std::vector<Expr> args;
-    args.reserve(e->args.size());
-    bool changed = false;
-    for (const Expr& a : e->args) {
-        args.push_back(substitute(a, leaf));
-        changed |= &args.back().node() != &a.node();
-    }
-    if (!changed) return e;
+namespace {
+
+using Leaf = std::function<std::optional<Expr>(const ExprNode&)>;
+
+Expr with_args(const Expr& e, std::vector<Expr> args) {
     return e.kind() == ExprKind::element ? element_expr(e->id, std::move(args)) : make_expr(e.kind(), std::move(args));
+}
+
+class Substitution {
+public:
+    explicit Substitution(const Leaf& leaf) : leaf_(leaf) {}
+
+    Expr of(const Expr& e) {
+        if (e->args.empty() || e.kind() == ExprKind::element) {
+            if (auto replacement = leaf_(e.node())) return *replacement;
+        }
+        if (e->args.empty()) return e;
+        // Nodes are shared where a definition was put in several times. Most expressions are small, and faster without a table.
+        const bool remembers = ++seen_ > kFew;
+        if (remembers)
+            if (const auto known = known_.find(&e.node()); known != known_.end()) return known->second;
+        std::vector<Expr> args;
+        args.reserve(e->args.size());
+        bool changed = false;
+        for (const Expr& a : e->args) {
+            args.push_back(of(a));
+            changed |= &args.back().node() != &a.node();
+        }
+        Expr made = changed ? with_args(e, std::move(args)) : e;
+        if (remembers) known_.emplace(&e.node(), made);
+        return made;
+    }
+
+private:
+    static constexpr std::size_t kFew = 64;
+    const Leaf& leaf_;
+    std::size_t seen_ = 0;
+    std::unordered_map<const ExprNode*, Expr> known_;
+};
+
+class WritingOut {
+public:
+    explicit WritingOut(const Leaf& definition) : definition_(definition) {}
+
+    struct Part {
+        Expr e;
+        std::size_t parts = 1;  // counted as a tree, as others will go through it
+    };
+
+    Part of(const Expr& e, int level) {
+        if (e->args.empty() || e.kind() == ExprKind::element) {
+            if (auto known = leaf(e, level)) return *known;
+        }
+        Part whole{e, 1};
+        std::vector<Expr> args;
+        bool changed = false;
+        for (const Expr& a : e->args) {
+            Part part = of(a, level);
+            changed |= &part.e.node() != &a.node();
+            whole.parts = std::min(whole.parts + part.parts, kMostParts + 1);
+            args.push_back(std::move(part.e));
+        }
+        if (changed) whole.e = with_args(e, std::move(args));
+        return whole;
+    }
+
+    static constexpr std::size_t kMostParts = 10'000;
+    bool cut = false;
+
+private:
+    std::optional<Part> leaf(const Expr& e, int level) {
+        const auto meaning = definition_(e.node());
+        if (!meaning) return std::nullopt;
+        if (e.kind() != ExprKind::var) return short_enough(*meaning, level);
+        const std::pair key(e->id, level);
+        if (const auto known = variables_.find(key); known != variables_.end()) return known->second;
+        return variables_.emplace(key, short_enough(*meaning, level)).first->second;
+    }
+    std::optional<Part> short_enough(const Expr& meaning, int level) {
+        if (level < kMostLevels) {
+            Part part = of(meaning, level + 1);
+            if (part.parts <= kMostParts) return part;
+        }
+        cut = true;
+        return std::nullopt;
+    }
+
+    static constexpr int kMostLevels = 64;
+    const Leaf& definition_;
+    std::map<std::pair<int, int>, std::optional<Part>> variables_;  // by number and level
+};
+
+}  // namespace
+
+Expr substitute(const Expr& e, const Leaf& leaf) { return Substitution(leaf).of(e); }
+
+Expr written_out(const Expr& e, const Leaf& definition, bool* cut) {
+    WritingOut work(definition);
+    auto whole = work.of(e, 0);
+    const bool too_long = whole.parts > WritingOut::kMostParts;
+    if (cut) *cut = work.cut || too_long;
+    return too_long ? e : std::move(whole.e);
 }
 
 std::optional<std::int64_t> evaluate(const Expr& e, const LeafValue& leaf) {

@@ -112,8 +112,12 @@ struct ExprSame {
     bool operator()(const Expr& a, const Expr& b) const { return same(a, b); }
 };
 
-// Replaces variables; `map` returns nothing to leave a variable alone.
+// Replaces variables; `leaf` returns nothing to leave a variable alone. What an expression has in several places is looked at once.
 Expr substitute(const Expr& e, const std::function<std::optional<Expr>(const ExprNode&)>& leaf);
+
+// Replaces leaves by what `definition` gives for them, and so on in what they stand for. Definitions may double one another: a leaf that
+// stands for more than 10,000 parts, or 64 definitions deep, stays, and so does all of `e` where it would be longer; then `cut` is set.
+Expr written_out(const Expr& e, const std::function<std::optional<Expr>(const ExprNode&)>& definition, bool* cut = nullptr);
 
 // Evaluates with concrete leaves. `leaf` is called for size, var, block_index, grid_size, cluster_rank and element nodes
 // (for element with the evaluated indices). Nothing is returned on division by zero, on overflow, or when `leaf` has no value.

@@ -8,19 +8,46 @@
 namespace tw::ir {
 namespace {
 
-bool takes_away(const Expr& e, bool away) {
-    if (e.kind() == ExprKind::add) return takes_away(e->args[0], away) || takes_away(e->args[1], away);
-    if (e.kind() == ExprKind::sub) return takes_away(e->args[0], away) || takes_away(e->args[1], !away);
-    if (const auto c = e.as_constant()) return away ? *c > 0 : *c < 0;
-    return away && (e.kind() == ExprKind::mod || e.kind() == ExprKind::remainder);
-}
+// Sums may have one part in many places, where definitions were put in: each is looked at once for each sign.
+class SignedParts {
+public:
+    // Is a constant or a remainder taken away?
+    bool take_away(const Expr& e, bool away) {
+        return remembered(some_, e, away, [&] {
+            if (e.kind() == ExprKind::add) return take_away(e->args[0], away) || take_away(e->args[1], away);
+            if (e.kind() == ExprKind::sub) return take_away(e->args[0], away) || take_away(e->args[1], !away);
+            return part(e, away);
+        });
+    }
 
-// Nothing but what is taken away.
-bool only_taken_away(const Expr& e, bool away) {
-    if (e.kind() == ExprKind::add) return only_taken_away(e->args[0], away) && only_taken_away(e->args[1], away);
-    if (e.kind() == ExprKind::sub) return only_taken_away(e->args[0], away) && only_taken_away(e->args[1], !away);
-    return takes_away(e, away) || e.is_constant(0);
-}
+    // Nothing but what is taken away.
+    bool only_take_away(const Expr& e, bool away) {
+        return remembered(only_, e, away, [&] {
+            if (e.kind() == ExprKind::add) return only_take_away(e->args[0], away) && only_take_away(e->args[1], away);
+            if (e.kind() == ExprKind::sub) return only_take_away(e->args[0], away) && only_take_away(e->args[1], !away);
+            return part(e, away) || e.is_constant(0);
+        });
+    }
+
+private:
+    using Known = std::map<std::pair<const ExprNode*, bool>, bool>;
+
+    static bool part(const Expr& e, bool away) {
+        if (const auto c = e.as_constant()) return away ? *c > 0 : *c < 0;
+        return away && (e.kind() == ExprKind::mod || e.kind() == ExprKind::remainder);
+    }
+
+    template <class Look>
+    static bool remembered(Known& known, const Expr& e, bool away, const Look& look) {
+        const std::pair key(&e.node(), away);
+        if (const auto found = known.find(key); found != known.end()) return found->second;
+        const bool answer = look();
+        known.emplace(key, answer);
+        return answer;
+    }
+
+    Known some_, only_;
+};
 
 // Coefficients modulo n of the monomials; an atom is any expression that is no sum, product or constant.
 class Residues {
@@ -37,7 +64,15 @@ private:
 
     std::int64_t reduced(std::int64_t v) const { return ((v % n_) + n_) % n_; }
 
-    Polynomial of(const Expr& e) {
+    const Polynomial& of(const Expr& e) {
+        if (const auto known = known_.find(&e.node()); known != known_.end()) return known->second;
+        Polynomial made = made_of(e);
+        too_long_ |= made.size() > kMostTerms;
+        if (too_long_) made.clear();
+        return known_.emplace(&e.node(), std::move(made)).first->second;
+    }
+
+    Polynomial made_of(const Expr& e) {
         switch (e.kind()) {
             case ExprKind::constant: return {{{}, reduced(e->value)}};
             case ExprKind::add:
@@ -48,8 +83,8 @@ private:
                 return sum;
             }
             case ExprKind::mul: {
-                const Polynomial a = of(e->args[0]), b = of(e->args[1]);
-                too_long_ |= a.size() * b.size() > 256;
+                const Polynomial &a = of(e->args[0]), &b = of(e->args[1]);
+                too_long_ |= a.size() * b.size() > kMostTerms;
                 if (too_long_) return {};
                 Polynomial product;
                 for (const auto& [x, c] : a) {
@@ -71,14 +106,16 @@ private:
         return {{{atoms_.try_emplace(e, static_cast<int>(atoms_.size())).first->second}, 1}};
     }
 
+    static constexpr std::size_t kMostTerms = 256;
     std::int64_t n_;
     bool too_long_ = false;
     std::unordered_map<Expr, int, ExprHash, ExprSame> atoms_;
+    std::unordered_map<const ExprNode*, Polynomial> known_;
 };
 
 }  // namespace
 
-RowStarts::RowStarts(const Kernel& kernel) : kernel_(kernel), value_(kernel.vars.size()) {
+RowStarts::RowStarts(const Kernel& kernel) : kernel_(kernel), value_(kernel.vars.size()), expanded_(kernel.vars.size()) {
     std::vector<int> assignments(kernel.vars.size(), 0);
     for_each_stmt(kernel.body, [&](const Stmt& s) {
         if (auto* a = std::get_if<Assign>(&s.op)) {
@@ -92,13 +129,15 @@ RowStarts::RowStarts(const Kernel& kernel) : kernel_(kernel), value_(kernel.vars
 Expr RowStarts::expanded(const Expr& e) const {
     return substitute(e, [&](const ExprNode& leaf) -> std::optional<Expr> {
         if (leaf.kind != ExprKind::var || !value_[static_cast<std::size_t>(leaf.id)]) return std::nullopt;
-        return expanded(*value_[static_cast<std::size_t>(leaf.id)]);
+        auto& all = expanded_[static_cast<std::size_t>(leaf.id)];
+        if (!all) all = expanded(*value_[static_cast<std::size_t>(leaf.id)]);
+        return all;
     });
 }
 
-bool RowStarts::before(const Expr& origin) const { return takes_away(expanded(origin), false); }
+bool RowStarts::before(const Expr& origin) const { return SignedParts().take_away(expanded(origin), false); }
 
-bool RowStarts::at_start(const Expr& origin) const { return only_taken_away(expanded(origin), false); }
+bool RowStarts::at_start(const Expr& origin) const { return SignedParts().only_take_away(expanded(origin), false); }
 
 bool RowStarts::multiple_of(const GlobalView& view, std::int64_t n) const {
     const Tensor& tensor = kernel_.tensors[static_cast<std::size_t>(view.tensor)];

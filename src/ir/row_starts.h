@@ -38,7 +38,8 @@ private:
     bool multiple_as_assumed(const Expr& e, std::int64_t n) const;  // with what is assumed of the sizes, N % 8 == 3
 
     const Kernel& kernel_;
-    std::vector<std::optional<Expr>> value_;  // of variables that are assigned once
+    std::vector<std::optional<Expr>> value_;             // of variables that are assigned once
+    mutable std::vector<std::optional<Expr>> expanded_;  // the same, with their own variables replaced
 };
 
 // How far row `row` of the tile of a copy in whole vectors begins behind a multiple of the vectors' length, in elements.

@@ -124,17 +124,16 @@ private:
         trips_ = trips;
         loops_.insert(&f);
     }
-    Expr written_out(const Expr& e, int depth = 0) {
+    Expr written_out(const Expr& e) {
         if (assigned_.empty()) {
             ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
                 if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned_[a->var].push_back(a->value);
             });
         }
-        return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
+        return ir::written_out(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
             const auto found = n.kind == ExprKind::var ? assigned_.find(n.id) : assigned_.end();
-            if (found == assigned_.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id) || depth > 16)
-                return std::nullopt;
-            return written_out(found->second[0], depth + 1);
+            if (found == assigned_.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id)) return std::nullopt;
+            return found->second[0];
         });
     }
 

@@ -195,14 +195,14 @@ std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& 
 namespace {
 
 // Definitions written out; the one block of a persistent kernel that goes through all tiles.
-Expr over_sizes(const ir::Kernel& k, const Expr& e, const std::map<int, std::vector<Expr>>& assigned, int depth = 0) {
-    return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
+Expr over_sizes(const ir::Kernel& k, const Expr& e, const std::map<int, std::vector<Expr>>& assigned) {
+    return ir::written_out(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
         if (k.persistent && n.kind == ExprKind::block_index) return Expr(0);
         if (k.persistent && n.kind == ExprKind::grid_size) return Expr(1);
-        if (n.kind != ExprKind::var || depth > 16) return std::nullopt;
+        if (n.kind != ExprKind::var) return std::nullopt;
         const auto found = assigned.find(n.id);
         if (found == assigned.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id)) return std::nullopt;
-        return over_sizes(k, found->second[0], assigned, depth + 1);
+        return found->second[0];
     });
 }
 

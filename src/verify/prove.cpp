@@ -156,7 +156,13 @@ bool Prover::by_facts(const Poly& p) {
 }
 
 // Bounds that an atom has by its make alone, whatever the facts.
-Prover::Range Prover::range_of(Atom a) const {
+// Quotients of sums of quotients have the same ones in many places: each is looked at once.
+Prover::Range Prover::range_of(Atom a) {
+    if (const auto known = ranges_.find(a); known != ranges_.end()) return known->second;
+    return ranges_.emplace(a, range_by_parts(a)).first->second;
+}
+
+Prover::Range Prover::range_by_parts(Atom a) {
     const AtomInfo& i = ints_.info(a);
     Range r{i.lower, i.upper};
     auto at_least_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) {
@@ -198,7 +204,7 @@ Prover::Range Prover::range_of(Atom a) const {
     return r;
 }
 
-Prover::Range Prover::range_of(const Poly& p) const {
+Prover::Range Prover::range_of(const Poly& p) {
     std::optional<std::int64_t> low = 0, high = 0;
     auto add = [](std::optional<std::int64_t>& sum, std::optional<std::int64_t> x, std::int64_t k) {
         std::int64_t part = 0, total = 0;

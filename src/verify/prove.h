@@ -89,8 +89,9 @@ private:
     struct Range {
         std::optional<std::int64_t> low, high;
     };
-    Range range_of(Atom a) const;
-    Range range_of(const Poly& p) const;
+    Range range_of(Atom a);
+    Range range_of(const Poly& p);
+    Range range_by_parts(Atom a);
     template <class Compute>
     std::optional<std::int64_t> remembered_bound(Atom a, int depth, bool lower, const Compute& compute);
     std::optional<std::int64_t> lower_bound(Atom a, int depth);
@@ -106,6 +107,7 @@ private:
     std::map<std::pair<int, int>, int> next_states_;                         // (state, fact added) -> state
     std::unordered_map<std::uint64_t, Answer> answers_;                      // (state, goal)
     std::unordered_map<std::uint64_t, std::optional<std::int64_t>> bounds_;  // (state, atom, depth, side)
+    std::unordered_map<Atom, Range> ranges_;                                 // without facts
     std::string last_;
     ProverCounts counts_;
     std::map<std::vector<int>, Answer> leaf_answers_;  // connected facts, goal

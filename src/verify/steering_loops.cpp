@@ -64,13 +64,16 @@ bool SteeringReader::reads_data(const Expr& e) {
     return any;
 }
 
-ir::Expr SteeringReader::written_out(const Expr& e, int depth) {
-    return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
-        if (n.kind != ExprKind::var || !loops_[n.id].empty() || assigned_[n.id].size() != 1 || mentions(assigned_[n.id][0], n.id) ||
-            depth > 16)
+ir::Expr SteeringReader::written_out(const Expr& e) {
+    bool cut = false;
+    const auto meaning = [&](const ir::ExprNode& n) -> std::optional<Expr> {
+        if (n.kind != ExprKind::var || !loops_[n.id].empty() || assigned_[n.id].size() != 1 || mentions(assigned_[n.id][0], n.id))
             return std::nullopt;
-        return written_out(assigned_[n.id][0], depth + 1);
-    });
+        return assigned_[n.id][0];
+    };
+    Expr all = ir::written_out(e, meaning, &cut);
+    if (cut) complain("the integer " + text(e) + " stands for too much to be written out");  // it may hide what nobody then looks at
+    return all;
 }
 
 // A trip count that changes along the loops around: periodically, or growing with one of them, or else anyhow (`irregular`).

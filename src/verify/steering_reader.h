@@ -138,7 +138,7 @@ private:
     void starts_of_loops();
     void loops_over_tiles();
     bool reads_data(const Expr& e);
-    Expr written_out(const Expr& e, int depth = 0);
+    Expr written_out(const Expr& e);
     bool of_sizes_or_data(const Expr& e);
     void examine_trips(const Expr& e, std::int64_t scale, const std::string& line);
     void compare_divisors(const Expr& trips, const std::string& line);

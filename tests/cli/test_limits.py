@@ -44,6 +44,17 @@ def test_a_variable_that_is_squared_again_and_again(tmp_path):
     assert done.returncode in (0, 1, 3) and (done.returncode != 3 or "gave up" in done.stderr), (done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.parametrize("step", ["a = a // {0} * {1} + a % {1}", "a = a % {0} + a // {1}", "a = a + 1 if a % {0} == 0 else a - 1"])
+@pytest.mark.parametrize("use", ["if a == 3:\n        x = x + 0.0\n", "x = x + tw.load(X[a : a + 128], fill=0.0)\n"], ids=["branch", "view"])
+@pytest.mark.parametrize("command", ["check", "emit"])
+def test_integers_that_stand_for_ever_more(tmp_path, step, use, command):
+    """Each line names the one before several times: what is written out has 3^40 parts, what is known of it is asked once a line."""
+    body = "    a = N\n" + "".join("    " + step.format(1000 - 7 * i, 3 + i) + "\n" for i in range(40))
+    words = ["--search", 0, "--audit", 0] if command == "check" else []
+    done, seconds = run(tmp_path, HEAD + body + "    " + use + END, *words, "--limit-seconds", 20, "--limit-megabytes", 2000, command=command)
+    assert done.returncode in (0, 1, 3) and "gave up" not in done.stderr, (done.returncode, done.stdout[-500:], done.stderr)
+
+
 def test_a_kernel_is_given_up_at_its_limit_of_time(tmp_path):
     done, _ = run(tmp_path, IFS, "--limit-seconds", 0.5, "--search", 0, "--audit", 0)
     assert done.returncode == 3 and "gave up: more than 0.5 s of processor time" in done.stderr, (done.returncode, done.stdout[-500:], done.stderr)
@@ -108,7 +119,7 @@ def test_nothing_commands_the_terminal(tmp_path):
     odd = tmp_path / f"{escape}.py"
     odd.write_text(HEAD + END)
     for words in (["check", odd], ["check", "kernel.py", "--kernel", escape], ["check", escape], ["ir", "kernel.py", "--after", escape], ["emit", "kernel.py", "--to", escape], ["optimize", escape], ["explain", escape],
-                  [escape], ["runs", "--journal", escape], ["show", escape], ["layout", escape], ["knowledge", "show", escape], ["check", "kernel.py", "--" + escape]):
+                  ["optimize", "--computes", "Y[n] = X[n]", "--set", "N=8", "--no-gpu", "--steps", "1", "--seconds", "5", "--proposer", "command:" + escape], [escape], ["runs", "--journal", escape], ["show", escape], ["layout", escape], ["knowledge", "show", escape], ["check", "kernel.py", "--" + escape]):
         done = subprocess.run([PROGRAM, *map(str, words)], cwd=tmp_path, capture_output=True, env={**os.environ, "TILEWRIGHT_STATE": str(tmp_path / "state")})
         assert b"\x1b" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
     comment, _ = run(tmp_path, HEAD + END + "# " + escape + "\n")
