@@ -7,6 +7,7 @@
 #include <new>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -41,6 +42,7 @@ std::string suggestion(const CLI::App& app, int argc, char** argv) {
 // Errors are JSON where the result would be: after a flag --json, or --json -.
 bool wants_json(const CLI::App& app, int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
+        if (std::string(argv[i]) == "--json=-") return true;
         if (std::string(argv[i]) != "--json") continue;
         const CLI::App* command = nullptr;
         for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -93,6 +95,9 @@ int main(int argc, char** argv) {
         return tw::cli::complain(tw::cli::exit_not_proved, tw::cli::Watchdog::memory_words());
     } catch (const std::length_error&) {  // a container longer than any memory
         return tw::cli::complain(tw::cli::exit_not_proved, tw::cli::Watchdog::memory_words());
+    } catch (const std::system_error& error) {  // no thread, process or file can be had
+        return tw::cli::complain(tw::cli::exit_bad_input, std::string("the system refused what the work needs: ") + error.what(),
+                                 "end other programs, or raise the limits of processes and files (ulimit -a)");
     } catch (const std::exception& error) {
         return tw::cli::complain(tw::cli::exit_our_bug, std::string("internal error: ") + error.what(),
                                  "this is a bug in Tilewright: please report it with the command line and the input files");

@@ -209,7 +209,7 @@ private:
         if (m.params.contains("_meta") && m.params["_meta"].is_object() && m.params["_meta"].contains("progressToken"))
             call->progress_token = m.params["_meta"]["progressToken"];
         calls_.push_back(call);
-        call->thread = std::thread([this, call, tool, tool_name, arguments = std::move(arguments)] {
+        const auto work_on_it = [this, call, tool, tool_name, arguments = std::move(arguments)] {
             json result;
             try {
                 result = tool                     ? work(*tool, arguments, *call)
@@ -220,7 +220,14 @@ private:
             }
             if (!call->silent) send(result_message(call->id, result));
             call->done = true;
-        });
+        };
+        try {
+            call->thread = std::thread(work_on_it);
+        } catch (const std::system_error& error) {
+            call->done = true;
+            calls_.pop_back();
+            send(result_message(m.id, answer_json(fmt::format("there is no thread for this call: {}\n", error.what()), true)));
+        }
     }
 
     static json answer_json(const std::string& text, bool failed) {

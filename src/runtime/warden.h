@@ -37,6 +37,7 @@ struct WardUse {
     std::uint64_t resident_bytes = 0;
     int processes = 0;
 };
-WardUse look_at_ward(const Ward& ward);
+// Counts no further than one process above `most`.
+WardUse look_at_ward(const Ward& ward, int most);
 
 }  // namespace tw::runtime

@@ -111,7 +111,7 @@ WorkerResult supervise(Ward& ward, Pipe& answer, Pipe& words, const WorkerLimits
             keep_end(result.words, limits.words_bytes);
         }
         if (elapsed() - looked >= look_every_ms * 1e-3) {
-            use = look_at_ward(ward);
+            use = look_at_ward(ward, limits.processes);
             looked = elapsed();
             result.peak_bytes = std::max(result.peak_bytes, use.resident_bytes);
         }
@@ -121,8 +121,8 @@ WorkerResult supervise(Ward& ward, Pipe& answer, Pipe& words, const WorkerLimits
             break;
         }
         if (killed) continue;
-        if (limits.memory_bytes && use.resident_bytes > limits.memory_bytes) kill_all(WorkerEnd::out_of_memory);
-        else if (use.processes > limits.processes) kill_all(WorkerEnd::too_many_processes);
+        if (use.processes > limits.processes) kill_all(WorkerEnd::too_many_processes);
+        else if (limits.memory_bytes && use.resident_bytes > limits.memory_bytes) kill_all(WorkerEnd::out_of_memory);
         else if (result.answer.size() > limits.answer_bytes) kill_all(WorkerEnd::answer_too_long);
         else if (elapsed() >= limits.seconds) kill_all(WorkerEnd::timed_out);
         else if (limits.stop && limits.stop->load()) kill_all(WorkerEnd::stopped);

@@ -47,6 +47,7 @@ def test_it_is_refused_with_the_reason(tmp_path, cheat):
 # What a program does instead of proposing: (name, script, words of the step's message).
 PROGRAMS = [
     ("starts processes without end", "while true; do sleep 30 & done", "too many processes"),
+    ("starts processes that start processes", "f() { [ $1 -gt 11 ] || { f $(($1 + 1)) & f $(($1 + 1)) & }; sleep 60; }; f 0", "too many processes"),  # ends by itself at 2^13
     ("allocates without end", "exec python3 -c 'x = []\nwhile True: x.append(bytearray(64 << 20))'", "memory limit"),
     ("writes output without end", "yes", "more than the limit"),
     ("never answers", "sleep 600", "time"),

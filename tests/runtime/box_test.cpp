@@ -189,6 +189,20 @@ TEST(Warden, AForkBombIsStopped) {
     EXPECT_EQ(ran.end, WorkerEnd::too_many_processes) << ran.sentence();
 }
 
+TEST(Warden, ABombThatDoublesIsStoppedBeforeItFillsTheMachine) {
+    // Left alone it ends at 2^12 processes: a test must not do to the machine what it is against.
+    WorkerLimits limits;
+    limits.seconds = 60;
+    limits.processes = 40;
+    const TemporaryFolder folder;
+    const std::string bomb = (folder.path() / "bomb.sh").string();
+    ASSERT_TRUE(write_file_atomically(bomb, "[ $1 -gt 10 ] || { setsid sh $0 $(($1+1)) & sh $0 $(($1+1)) & }\nsleep 50\n"));
+    const auto ran = shell("sh " + bomb + " 0; sleep 50", limits);
+    EXPECT_EQ(ran.end, WorkerEnd::too_many_processes) << ran.sentence();
+    EXPECT_LT(ran.seconds, 30);
+    EXPECT_NE(std::system(("pgrep -f '^sh " + bomb + "' > /dev/null").c_str()), 0) << "processes are left";
+}
+
 TEST(Warden, MemoryIsCountedOverAllProcesses) {
     WorkerLimits limits;
     limits.seconds = 30;
