@@ -7,6 +7,7 @@
 #include "base/diagnostic.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/terminal.h"
 
 namespace tw::cli {
 namespace attach_command {
@@ -34,7 +35,7 @@ int run(const Options& o) {
         const auto p = units::look(engine.folder, *manifest);
         if (!p) return complain(exit_bad_input, p.error().message, p.error().fix);
         if (o.as_json) {
-            std::cout << units::to_json(*p).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+            print_json(units::to_json(*p));
             return status;
         }
         fmt::print("{}\n{} of {} units done, {} running, {} given up, {} repeated\n", printable(manifest->command), p->done, p->units,

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "cute/check.h"
 #include "cute/compile_errors.h"
 
@@ -19,7 +20,8 @@ constexpr std::size_t kMaxFile = 4u << 20;
 
 nlohmann::json as_json(const cute::Report& report, const DiagnosticSink& sink, const SourceMap& sources, const char* verdict) {
     nlohmann::json out = to_json(sink, sources);
-    out["kind"] = "tilewright cute check", out["verdict"] = verdict, out["checks"] = report.checks;
+    out["schema"] = "tilewright cute check 1", out["kind"] = "tilewright cute check", out["verdict"] = verdict,
+    out["checks"] = report.checks;
     out["covered"] = nlohmann::json::array(), out["not_analysed"] = nlohmann::json::array();
     for (const auto& c : report.covered)
         out["covered"].push_back({{"what", c.what}, {"name", c.name}, {"facts", c.facts}, {"place", to_json(c.place, sources)}});
@@ -57,7 +59,7 @@ int check_cute(const std::string& file, const std::string& log, bool json, bool 
                                              {"assertion", printable(e.assertion)},
                                              {"types", e.types},
                                              {"hint", e.hint}});
-        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+        print_json(out);
         return status;
     }
     for (const auto& e : refused) {

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
+#include "cli/terminal.h"
 #include "device/form.h"
 #include "lower/lower.h"
 
@@ -64,7 +65,7 @@ int run(const Options& o) {
         nlohmann::ordered_json out = {{"schema", "tilewright ir 1"}, {"verdict", module ? "fine" : "rejected"}};
         out.update(nlohmann::ordered_json(to_json(sink, sources)));
         out["kernels"] = kernels;
-        std::cout << out.dump(2) << "\n";
+        print_json(std::move(out));
     } else {
         std::cout << text;
         if (!sink.empty()) std::cerr << render_text(sink, sources);

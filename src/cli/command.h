@@ -65,6 +65,8 @@ void add_example(CLI::App& app, const std::string& command);
 
 // For options: a finite number above zero.
 CLI::Validator positive_number();
+// A file: these commands keep standard output for words.
+CLI::Validator file_to_write();
 
 // The text with every line made printable: what others wrote must not command a terminal.
 std::string printable_lines(const std::string& text);

@@ -83,6 +83,12 @@ CLI::Validator positive_number() {
         "NUMBER > 0");
 }
 
+CLI::Validator file_to_write() {
+    return CLI::Validator(
+        [](const std::string& text) -> std::string { return text == "-" ? "it is written to a file, not to standard output" : ""; },
+        "FILE");
+}
+
 std::string printable_lines(const std::string& text) {
     std::string safe;
     bool first = true;

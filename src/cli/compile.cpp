@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/limits.h"
+#include "cli/terminal.h"
 #include "runtime/compile.h"
 #include "runtime/report_json.h"
 #include "runtime/variants.h"
@@ -133,8 +134,7 @@ int run(const CompileOptions& options) {
         }
         rows.push_back(std::move(row));
     }
-    if (options.as_json)
-        fmt::print("{}\n", nlohmann::json{{"variants", rows}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (options.as_json) print_json({{"variants", rows}});
     return code;
 }
 

@@ -227,7 +227,7 @@ int report(const Tally& tally, const std::string& command, std::uint64_t seed, i
                               {"clean_not_proved", tally.unproved},
                               {"notable", tally.odd}};
         std::ofstream file(path);
-        file << out.dump(1) << "\n";
+        file << out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
         if (!file) return complain(exit_bad_input, "cannot write " + path);
     }
     return all.unsound || all.clean_failed || tally.crashed || tally.refused ? exit_our_bug : exit_fine;
@@ -350,7 +350,7 @@ std::function<int()> declare_crosscheck(CLI::App& app) {
     app.add_option("--export", options->folder,
                    "write unbroken exact kernels with data and the emulator's outputs there (for bench/gpu_kernels.py)");
     app.add_option("--shapes", options->shapes, "shapes per exported kernel")->capture_default_str();
-    app.add_option("--json", options->json, "write the result there");
+    app.add_option("--json", options->json, "write the result there")->check(file_to_write());
     app.add_flag("--resume", options->resume, "with --json: go on where the same command was stopped");
     app.add_flag("-v,--verbose", options->verbose, "print every kernel's result");
     app.footer(

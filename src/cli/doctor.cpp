@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "runtime/machine.h"
 #include "runtime/report_json.h"
 
@@ -16,7 +17,7 @@ std::function<int()> declare_doctor(CLI::App& app) {
         if (*as_json) {
             auto facts = runtime::to_json(report);
             facts["version"] = TW_VERSION;
-            fmt::print("{}\n", facts.dump(2));
+            print_json(facts);
             return exit_fine + 0;
         }
         fmt::print("tilewright {}\n", TW_VERSION);

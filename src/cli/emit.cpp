@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
+#include "cli/terminal.h"
 #include "codegen/cute/emit_cute.h"
 #include "codegen/plan.h"
 #include "lower/lower.h"
@@ -141,12 +142,13 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
     if (list.empty())
         return complain(exit_bad_input,
                         o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
-    if (o.json) {
-        std::cout << nlohmann::json{{"file", o.file}, {"kernels", list}}.dump(2) << "\n";
-    } else if (o.out.empty()) {
+    const auto say = [&] {
+        if (o.json) print_json({{"schema", "tilewright emit 1"}, {"file", o.file}, {"kernels", list}});
+        return status;
+    };
+    if (o.out.empty() && !o.json)
         for (const auto& [file, text] : files) std::cout << text << "\n";
-    }
-    if (o.out.empty() || files.empty()) return status;
+    if (o.out.empty() || files.empty()) return say();
     std::error_code error;
     std::filesystem::create_directories(o.out, error);
     std::vector<codegen::CuteFile> names;
@@ -157,7 +159,7 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
     }
     const std::string project = std::filesystem::path(o.file).stem().string();
     auto written = write_file_atomically(std::filesystem::path(o.out) / "CMakeLists.txt", codegen::cute_cmake(project, names));
-    return written ? status : complain(exit_bad_input, written.error());
+    return written ? say() : complain(exit_bad_input, written.error());
 }
 
 int emit_module(const Options& o, const ir::Module& module) {
@@ -193,7 +195,7 @@ int emit_module(const Options& o, const ir::Module& module) {
         text =
             nlohmann::ordered_json{
                 {"schema", "tilewright emit 1"}, {"verdict", code == exit_fine ? "fine" : "wrong"}, {"file", o.file}, {"kernels", plans}}
-                .dump(2) +
+                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
             "\n";
     if (o.out.empty() || o.to == "cubin") {
         std::cout << text;
@@ -217,8 +219,9 @@ int run(const Options& o) {
     SourceMap sources;
     DiagnosticSink sink;
     const auto module = lower::compile_file(sources, o.file, *values, sink);
+    if (!module || sink.has_internal_errors()) return rejected(sink, sources);
     if (!sink.empty()) std::cerr << render_text(sink, sources);
-    return module && !sink.has_internal_errors() ? emit_module(o, *module) : refusal_status(sink);
+    return emit_module(o, *module);
 }
 
 }  // namespace emit_command

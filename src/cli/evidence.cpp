@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
+#include "cli/terminal.h"
 
 namespace tw::cli {
 namespace {
@@ -67,6 +68,11 @@ void remember_command(int argc, char** argv) {
 }
 std::string own_command() { return command_words(); }
 
+std::string own_command_name() {
+    const auto words = split_words(command_words());
+    return words.size() > 1 ? words[1] : std::string("tilewright");
+}
+
 void declare_candidate(CLI::App& app, CandidateOptions& o, bool file_required) {
     auto* file = app.add_option("file", o.file, "a kernel file, FILE or FILE@BM=64,BN=128");
     if (file_required) file->required();
@@ -94,8 +100,7 @@ Requested request_from(const CandidateOptions& o) {
     LoadedFile names;
     load_kernel_file(names, spec->file, {});
     if (!names.module) {
-        std::cerr << render_text(names.sink, names.sources);
-        return {names.exit_code, {}};
+        return {rejected(names.sink, names.sources), {}};
     }
     auto split = split_settings(*names.module, *settings, problem);
     if (!split) return {complain(exit_bad_input, problem, "write --set M=64,N=128 and --const BM=64"), {}};
@@ -105,8 +110,7 @@ Requested request_from(const CandidateOptions& o) {
         LoadedFile again;
         load_kernel_file(again, spec->file, split->constants);
         if (!again.module) {
-            std::cerr << render_text(again.sink, again.sources);
-            return {again.exit_code, {}};
+            return {rejected(again.sink, again.sources), {}};
         }
     }
     json request = {{"file", spec->file},
@@ -190,11 +194,11 @@ std::string describe(const json& e) {
 }
 
 bool write_json(const std::string& path, const json& value) {
-    const std::string text = value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
     if (path == "-") {
-        std::cout << text;
+        print_json(value);
         return true;
     }
+    const std::string text = value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
     std::error_code ignored;  // the write says what is wrong
     std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), ignored);
     if (auto written = write_file_atomically(path, text); !written) {

@@ -36,6 +36,7 @@ std::string describe(const nlohmann::json& evidence);
 
 // The command that repeats this run, with the words of the one that was given.
 std::string own_command();
+std::string own_command_name();  // its first word: "check"
 void remember_command(int argc, char** argv);
 
 // Writes JSON to a file, or to standard output for "-". False, and a complaint, when it cannot be written.

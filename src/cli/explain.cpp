@@ -7,6 +7,7 @@
 #include "base/codes.h"
 #include "base/diagnostic.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 namespace tw::cli {
 namespace explain_command {
@@ -31,7 +32,7 @@ int explain_all(bool json) {
     if (json) {
         nlohmann::json list = nlohmann::json::array();
         for (const CodeInfo& info : all_codes()) list.push_back(to_json(info));
-        fmt::print("{}\n", nlohmann::json{{"codes", std::move(list)}}.dump(2));
+        print_json({{"codes", std::move(list)}});
         return exit_fine;
     }
     for (const CodeInfo& info : all_codes()) fmt::print("{}  {}\n", info.id, info.meaning);
@@ -46,7 +47,8 @@ int explain(const Options& options) {
     if (options.code.empty()) return explain_all(options.json);
     if (const auto code = find_code(options.code)) {
         const CodeInfo& info = code_info(*code);
-        fmt::print("{}", options.json ? to_json(info).dump(2) + "\n" : explain_text(info));
+        if (options.json) print_json(to_json(info));
+        else fmt::print("{}", explain_text(info));
         return exit_fine;
     }
     const CodeInfo& nearest = code_info(nearest_code(options.code));
@@ -57,7 +59,7 @@ int explain(const Options& options) {
                                                {"message", fmt::format("there is no code '{}'", printable(options.code))},
                                                {"fix", fmt::format("the nearest is {}", nearest.id)},
                                                {"nearest", to_json(nearest)}};
-        fmt::print("{}\n", answer.dump(2));
+        print_json(answer);
         return exit_bad_input;
     }
     return complain(exit_bad_input, fmt::format("there is no code '{}'", printable(options.code)),

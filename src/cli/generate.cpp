@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/process_pool.h"
+#include "cli/terminal.h"
 #include "diagnose/check.h"
 #include "graph/evaluate.h"
 #include "graph/program_text.h"
@@ -164,7 +165,7 @@ Expected<Made, int> make(const Options& o, const graph::Graph& g) {
                 continue;
             }
             if (best) break;
-            std::cerr << render_text(sink, sources);
+            std::fputs(render_text(sink, sources).c_str(), stderr);
             return Unexpected<int>{complain(
                 exit_our_bug, "the generated kernels do not compile: that is a bug of tilewright, please report it with this graph")};
         }
@@ -209,8 +210,9 @@ int run(const Options& o) {
         std::error_code error;
         std::filesystem::create_directories(o.folder, error);
         const std::filesystem::path folder = o.folder;
-        for (const auto& [name, content] : {std::pair{"kernels.py", made->source}, std::pair{"plan.json", made->plan.dump(1) + "\n"},
-                                            std::pair{"report.json", report.dump(1) + "\n"}})
+        for (const auto& [name, content] : {std::pair{"kernels.py", made->source},
+                                            std::pair{"plan.json", made->plan.dump(1, ' ', false, json::error_handler_t::replace) + "\n"},
+                                            std::pair{"report.json", report.dump(1, ' ', false, json::error_handler_t::replace) + "\n"}})
             if (const auto written = write_file_atomically(folder / name, content); !written)
                 return complain(exit_bad_input, written.error());
     }
@@ -219,7 +221,7 @@ int run(const Options& o) {
     if (made->program_problem.empty()) verdicts[graph::kProgramName] = report["program"]["verdict"].get<std::string>();
     runtime::record_verdicts(made->source, {}, verdicts);
     if (o.as_json) {
-        std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+        print_json(report);
     } else {
         if (o.folder.empty()) std::cout << made->source;
         for (const json& k : report["kernels"]) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "lang/bundle.h"
@@ -79,6 +80,23 @@ int refusal_status(const DiagnosticSink& sink) {
             return exit_bad_input;
     }
     return exit_kernel_wrong;
+}
+
+int rejected(const DiagnosticSink& sink, const SourceMap& sources, std::optional<int> code) {
+    const int status = code.value_or(refusal_status(sink));
+    const std::string text = render_text(sink, sources);
+    if (errors_are_json()) {
+        nlohmann::ordered_json error = {{"schema", "tilewright error 1"},
+                                        {"verdict", "rejected"},
+                                        {"exit_code", status},
+                                        {"message", std::string(trim(text))},
+                                        {"fix", ""}};
+        error.update(nlohmann::ordered_json(to_json(sink, sources)));
+        print_json(std::move(error));
+    }
+    std::fflush(stdout);
+    std::fputs(text.c_str(), stderr);
+    return status;
 }
 
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer) {

@@ -31,6 +31,9 @@ struct LoadedFile {
 // The exit status for a file that was refused: bad input where there is no text to judge or the command line is wrong, else a wrong kernel.
 int refusal_status(const DiagnosticSink& sink);
 
+// Says what is wrong with a file, where errors are JSON as such an error with its `diagnostics`. Returns `code`, or refusal_status(sink).
+int rejected(const DiagnosticSink& sink, const SourceMap& sources, std::optional<int> code = {});
+
 // Parses and lowers. Diagnostics are left in `sink`; nothing is printed.
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants,
                       const lower::StepObserver& observer = {});

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "plan/knowledge.h"
 
 namespace tw::cli {
@@ -52,10 +53,11 @@ int run(const Options& o) {
         }
         if (chosen.empty()) return complain(exit_bad_input, "which technique?", "tilewright knowledge list");
     } else return complain(exit_bad_input, fmt::format("there is no action '{}'", printable(o.action)), "list, show NAME or search WORDS");
+    if (chosen.empty()) return complain(exit_kernel_wrong, "no technique speaks of that", "tilewright knowledge list");
     if (o.json) {
         nlohmann::json out = nlohmann::json::array();
         for (const plan::Technique* t : chosen) out.push_back(to_json(*t));
-        std::cout << out.dump(2) << "\n";
+        print_json({{"techniques", std::move(out)}});
     } else if (o.action != "show") {
         print_list(chosen);
     } else {
@@ -70,7 +72,7 @@ int run(const Options& o) {
             if (!t->enables.empty()) fmt::print("makes possible: {}\n", join(t->enables, ", "));
         }
     }
-    return chosen.empty() ? exit_kernel_wrong : exit_fine;
+    return exit_fine;
 }
 
 }  // namespace knowledge_command

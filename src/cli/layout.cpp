@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "layout/banks.h"
 #include "layout/draw.h"
 #include "layout/expression.h"
@@ -216,8 +217,14 @@ void print_banks(std::ostream& out, const BankView& view, const Options& options
 
 int reject(const Options& options, const std::string& expression, const std::string& message) {
     if (!options.json) return complain(exit_bad_input, message);
-    const json j = {{"expression", expression}, {"error", message}};
-    std::cout << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+    print_json({{"schema", "tilewright error 1"},
+                {"verdict", "error"},
+                {"exit_code", static_cast<int>(exit_bad_input)},
+                {"message", message},
+                {"fix", ""},
+                {"expression", expression},
+                {"error", message}},
+               -1);
     return exit_bad_input;
 }
 
@@ -257,7 +264,7 @@ int show(const std::string& expression, const Options& options) {
         j["result"] = to_string(shown);
         if (banks) j["banks"] = bank_json(*banks);
         if (!options.svg.empty()) j["svg"] = options.svg;
-        out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+        print_json(j, -1);
         return exit_fine;
     }
     out << to_string(shown) << "\n";

@@ -12,6 +12,7 @@
 
 #include "base/diagnostic.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 namespace tw::cli {
 namespace {
@@ -77,6 +78,12 @@ void Watchdog::watch() {
                                 ? fmt::format("{}gave up: more than {:g} s of processor time (--limit-seconds)", which, limits_.seconds)
                                 : fmt::format("{}gave up: more than {:g} MB of memory (--limit-megabytes)", which, limits_.megabytes);
     if (last_words_) last_words_(why);
+    else if (errors_are_json())
+        print_json({{"schema", "tilewright error 1"},
+                    {"verdict", "gave up"},
+                    {"exit_code", static_cast<int>(exit_not_proved)},
+                    {"message", why},
+                    {"fix", ""}});
     std::fflush(stdout);
     std::fprintf(stderr, "tilewright: %s\n", why.c_str());
     ::_exit(exit_not_proved);

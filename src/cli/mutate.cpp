@@ -165,7 +165,7 @@ bool save_table(nlohmann::json& table, const std::string& path) {
     table["totals"] = totals;
     std::filesystem::create_directories(std::filesystem::absolute(path).parent_path());
     std::ofstream out(path + ".part");
-    out << table.dump(1) << "\n";
+    out << table.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     out.close();
     std::error_code error;
     if (out) std::filesystem::rename(path + ".part", path, error);
@@ -334,10 +334,7 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
     if (!values) return complain(exit_bad_input, problem, "write FILE@BM=64,BN=128");
     LoadedFile loaded;
     load_kernel_file(loaded, target.file, *values);
-    if (!loaded.module) {
-        std::fputs(render_text(loaded.sink, loaded.sources).c_str(), stderr);
-        return loaded.exit_code;
-    }
+    if (!loaded.module) return rejected(loaded.sink, loaded.sources);
     const std::string stem = std::filesystem::path(target.file).stem().string();
     bool found = false;
     auto label_of = [&](const std::string& name, int variant) {
@@ -522,7 +519,7 @@ std::function<int()> declare_mutate(CLI::App& app) {
     app.add_option("--trials", options->trial, "seconds to look for a failure that the check does not show, per mutant");
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a mutant is given up");
     app.add_option("--export", options->folder, "write each mutant's launch plan beside the unbroken one there (for bench/gpu_kernels.py)");
-    app.add_option("--json", options->json, "write the table there; without --plan rows of other kernels are kept");
+    app.add_option("--json", options->json, "write the table there; without --plan rows of other kernels are kept")->check(file_to_write());
     app.add_flag("--list", options->list, "only list the mutants");
     declare_engine(app, options->engine);
     declare_unit_result(app, options->unit_result);

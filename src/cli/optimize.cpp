@@ -259,7 +259,7 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
         }
         fmt::print("run {}\n{}: {} on {}, at best {} us ({} bound); proposer {}\n", id, task.name, tasks::name_of(task.workload),
                    task.target, roof.seconds * 1e6 < 0.1 ? "under 0.1" : fmt::format("{:.1f}", roof.seconds * 1e6),
-                   roof.memory_bound ? "memory" : "compute", proposer->name());
+                   roof.memory_bound ? "memory" : "compute", printable(proposer->name()));
         std::fflush(stdout);
     };
     const bool live = ::isatty(STDOUT_FILENO) != 0;

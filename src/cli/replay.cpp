@@ -7,6 +7,8 @@
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kernel_file.h"
+#include "cli/terminal.h"
 #include "plan/gates.h"
 #include "report/evidence.h"
 #include "tasks/load.h"
@@ -27,10 +29,7 @@ int run(const Options& o) {
     SourceMap sources;
     DiagnosticSink sink;
     const auto task = tasks::load_task_text(sources, "task.toml", kernel->task_text, sink);
-    if (!task) {
-        std::cerr << render_text(sink, sources);
-        return exit_bad_input;
-    }
+    if (!task) return rejected(sink, sources, exit_bad_input);
     const plan::GateOptions options;
     plan::Judgement judged = plan::judge_static(*task, kernel->source, options);
     if (judged.failure == plan::FailureClass::none) {
@@ -46,7 +45,7 @@ int run(const Options& o) {
             {"microseconds", judged.measured ? nlohmann::json(judged.microseconds) : nlohmann::json(nullptr)},
             {"certified_microseconds", kernel->microseconds ? nlohmann::json(*kernel->microseconds) : nlohmann::json(nullptr)},
             {"message", judged.message}};
-        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+        print_json(out);
         return holds ? exit_fine : exit_kernel_wrong;
     }
     for (const auto& gate : judged.gates) {

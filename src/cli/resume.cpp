@@ -10,6 +10,7 @@
 #include "base/diagnostic.h"
 #include "base/input.h"
 #include "cli/command.h"
+#include "cli/kernel_file.h"
 #include "cli/optimize.h"
 #include "tasks/load.h"
 
@@ -95,10 +96,7 @@ int run(Options o) {
         SourceMap sources;
         DiagnosticSink sink;
         auto loaded = tasks::load_task_text(sources, document->run.task_name + ".toml", document->run.task_text, sink);
-        if (!loaded) {
-            std::cerr << render_text(sink, sources);
-            return exit_bad_input;
-        }
+        if (!loaded) return rejected(sink, sources, exit_bad_input);
         task = std::move(*loaded);
         if (auto problem = take_settings(o, *document, path)) return complain(exit_bad_input, problem->message, problem->fix);
     }

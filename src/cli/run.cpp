@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/kernel_file.h"
+#include "cli/terminal.h"
 #include "emulate/program.h"
 #include "emulate/trial.h"
 #include "runtime/evaluate.h"
@@ -194,8 +195,8 @@ int run(const Options& o) {
     if (asked.exit_code != exit_fine) return asked.exit_code;
     LoadedFile loaded;
     load_kernel_file(loaded, asked.request["file"], asked.request["constants"].get<lower::ConstValues>());
+    if (!loaded.module) return rejected(loaded.sink, loaded.sources);
     if (!loaded.sink.empty()) std::cerr << render_text(loaded.sink, loaded.sources);
-    if (!loaded.module) return loaded.exit_code;
     Chosen chosen;
     choose(chosen, *loaded.module, o.candidate.kernel, asked.request["sizes"].get<std::map<std::string, std::int64_t>>());
     if (!chosen.kernel && !chosen.missing.empty())
@@ -229,7 +230,7 @@ int run(const Options& o) {
         if (o.json) out["runs"].push_back(trial_json(trial, kernel, schedule));
         else print_trial(trial, kernel, schedule, loaded.sources);
     }
-    if (o.json) std::cout << out.dump(2) << "\n";
+    if (o.json) print_json(out);
     return wrong ? exit_kernel_wrong : exit_fine;
 }
 
@@ -240,9 +241,12 @@ std::function<int()> declare_run(CLI::App& app) {
     auto options = std::make_shared<Options>();
     declare_candidate(app, options->candidate, true);
     app.add_option("--target", options->target, "cpu: the emulator; gpu: this machine's GPU")->capture_default_str();
-    app.add_option("--schedules", options->schedules, "cpu: also run hostile schedules, with this many random ones");
-    app.add_option("--blocks", options->blocks, "cpu: resident blocks of a persistent kernel")->capture_default_str();
-    app.add_option("--seeds", options->seeds, "gpu: how many seeds, from --seed on")->capture_default_str();
+    app.add_option("--schedules", options->schedules, "cpu: also run hostile schedules, with this many random ones")
+        ->check(CLI::Range(0, 10'000));
+    app.add_option("--blocks", options->blocks, "cpu: resident blocks of a persistent kernel")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 65'536));
+    app.add_option("--seeds", options->seeds, "gpu: how many seeds, from --seed on")->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("--sanitizer", options->sanitizer, "gpu: under compute-sanitizer: memcheck, racecheck, synccheck or initcheck");
     app.add_flag("--check", options->check, "compare with the fp64 reference; always done, here for scripts that say so");
     app.add_flag("--json", options->json, "print JSON");

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "report/run_text.h"
 
 namespace tw::cli {
@@ -31,8 +32,7 @@ int run(const Options& o) {
     }
     nlohmann::json list = nlohmann::json::array();
     for (const auto& summary : runs) list.push_back(plan::to_json(summary));
-    std::cout << nlohmann::json{{"journal", path.string()}, {"runs", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-              << "\n";
+    print_json({{"journal", path.string()}, {"runs", list}});
     return exit_fine;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/task_options.h"
+#include "cli/terminal.h"
 #include "lang/bundle.h"
 #include "plan/feedback.h"
 #include "plan/gates.h"
@@ -70,7 +71,7 @@ int run(const Options& o) {
                 {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
         if (j.measured) out["microseconds"] = j.microseconds, out["roofline_share"] = roof.seconds * 1e6 / j.microseconds;
         if (j.speedup > 0) out["speedup"] = j.speedup;
-        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+        print_json(out);
     } else {
         for (const auto& g : j.gates) {
             const std::string verdict = g["passed"].is_null() ? "skipped" : g["passed"].get<bool>() ? "passed" : "refused";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "target/dump.h"
 #include "target/instruction.h"
 
@@ -89,7 +90,7 @@ std::function<int()> declare_target(CLI::App& app) {
     sums->add_option("d", options->acc, "type of the accumulator")->required();
     sums->add_option("k", options->k, "K steps of one instruction")->required()->check(CLI::Range(1, 64));
     return [=]() -> int {
-        if (*dump) fmt::print("{}\n", target::dump_tables().dump(2));
+        if (*dump) print_json(target::dump_tables());
         if (*cases) fmt::print("{}\n", target::dump_probe_cases().dump());
         if (*convert) return convert_stream(options->conversion);
         if (*sums) return sum_stream(options->unit, options->a, options->b, options->acc, options->k);

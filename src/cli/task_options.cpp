@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kernel_file.h"
 #include "tasks/load.h"
 
 namespace tw::cli {
@@ -46,7 +47,7 @@ std::optional<tasks::Task> load_task(const TaskOptions& o) {
             }
         }
     }
-    if (!task) std::cerr << render_text(sink, sources);
+    if (!task) rejected(sink, sources, exit_bad_input);
     return task;
 }
 

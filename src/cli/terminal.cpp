@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 
 #include "base/codes.h"
 #include "base/diagnostic.h"
+#include "cli/evidence.h"
 
 namespace tw::cli {
 namespace {
@@ -74,6 +76,15 @@ std::string did_you_mean(std::string_view given, const std::vector<std::string>&
 
 void errors_as_json(bool yes) { json_errors = yes; }
 bool errors_are_json() { return json_errors; }
+
+void print_json(nlohmann::ordered_json result, int indent) {
+    nlohmann::ordered_json named = nlohmann::ordered_json::object();
+    if (!result.contains("schema")) named["schema"] = fmt::format("tilewright {} 1", own_command_name());
+    named.update(result);
+    const std::string text = named.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    std::cout.flush();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 std::string duration(double seconds) {
     if (seconds < 90) return fmt::format("{:.0f} s", seconds);

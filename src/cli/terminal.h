@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ std::string did_you_mean(std::string_view given, const std::vector<std::string>&
 // Errors of this command are JSON on standard output: {"schema": "tilewright error 1", "verdict": "error", "exit_code", "message", "fix"}.
 void errors_as_json(bool yes);
 bool errors_are_json();
+
+// A command's result as JSON on standard output: an object, whose "schema" is "tilewright <command> 1" where it does not say it itself.
+// Text that is no UTF-8, as names of files may be, is made so.
+void print_json(nlohmann::ordered_json result, int indent = 2);
 
 // On standard error while a command works: "mutate: 12 of 340 kernels, 40 s; about 18 min left". On a terminal one line that is rewritten
 // every second; elsewhere a line every 30 seconds.
