@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "base/text.h"
@@ -49,6 +52,22 @@ Unexpected<Failure> sqlite_failure(int code, const std::string& path, const std:
 
 Unexpected<Failure> last_failure(sqlite3* database, const std::string& path) {
     return sqlite_failure(sqlite3_extended_errcode(database), path, sqlite3_errmsg(database));
+}
+
+// What cannot be a database: SQLite would wait for a file of the kernel that has nothing to say, and nobody else's file gets our mode.
+std::optional<Unexpected<Failure>> no_database(const std::filesystem::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0) return std::nullopt;  // none yet, or SQLite says what is wrong
+    struct stat found {};
+    constexpr std::string_view head("SQLite format 3\0", 16);
+    char begin[head.size()];
+    const bool plain = ::fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+    const ssize_t got = plain ? ::read(file, begin, sizeof begin) : 0;
+    ::close(file);
+    if (!plain)
+        return fail(FailureKind::bad_input, fmt::format("{} is no plain file", path.string()), "choose another file with --journal FILE");
+    if (got == 0 || std::string_view(begin, static_cast<std::size_t>(std::max<ssize_t>(got, 0))) == head) return std::nullopt;
+    return sqlite_failure(SQLITE_NOTADB, path.string(), "file is not a database");
 }
 
 std::string as_uri(const std::filesystem::path& path, const char* query) {
@@ -195,6 +214,7 @@ Result<Database> Database::open(const std::filesystem::path& path, Mode mode, co
             return fail(FailureKind::io_error, fmt::format("cannot make the folder {} ({})", path.parent_path().string(), error.message()),
                         "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
     }
+    if (auto other = no_database(path)) return *std::move(other);
     // Prompts, sources and replies are nobody else's business. SQLite gives its other files the mode of this one.
     if (mode == Mode::write) {
         if (const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600); made >= 0) {
@@ -204,8 +224,6 @@ Result<Database> Database::open(const std::filesystem::path& path, Mode mode, co
             ::close(made);
         }
     }
-    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
-        return fail(FailureKind::bad_input, fmt::format("{} is no plain file", path.string()), "choose another file with --journal FILE");
     if (mode == Mode::read && !std::filesystem::exists(path, error))
         return fail(FailureKind::bad_input, fmt::format("there is no database {}", path.string()),
                     "start a run with `tilewright optimize TASK`");

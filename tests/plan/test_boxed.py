@@ -149,6 +149,17 @@ def test_pipes_and_devices_are_not_read(tmp_path, task):
         assert done.returncode == 2 and done.stderr, (words, done.returncode, done.stderr)
 
 
+def test_what_is_no_database_is_neither_waited_for_nor_changed(tmp_path, task):
+    """/proc/kmsg calls itself a plain file, and a read of it waits for the kernel to say something."""
+    for words in (["runs", "--journal", "/proc/kmsg"], ["resume", "last", "--journal", "/proc/kmsg"], ["merge", "/proc/kmsg", "-o", "out.json"], ["optimize", task, "--no-gpu", "--steps", 1, "--memory", "/proc/kmsg"]):
+        done = run(tmp_path, *words, timeout=60)
+        assert done.returncode == 2 and done.stderr, (words, done.returncode, done.stderr)
+    other = tmp_path / "kernel.py"
+    other.chmod(0o644)
+    done = run(tmp_path, "optimize", task, "--no-gpu", "--steps", 1, "--journal", other)
+    assert done.returncode == 2 and other.read_text() == KERNEL and stat.S_IMODE(other.stat().st_mode) == 0o644, done.stderr
+
+
 @pytest.fixture
 def journal(tmp_path, task):
     done = run(tmp_path, "optimize", task, "--no-gpu", "--steps", 2, "--journal", tmp_path / "journal.db", "--memory", tmp_path / "memory.db")
