@@ -1,6 +1,11 @@
 """The little that the operations need of an array library: torch, or numpy where there is no torch."""
 import sys
 
+
+class Unfit(Exception):
+    """No kernel takes these arguments; the text says why."""
+
+
 _TO_TORCH = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64",
              "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "i8": "int8", "u8": "uint8"}
 
@@ -42,8 +47,21 @@ class TorchArrays:
     def repeated(self, x, times):
         return x if times == 1 else x.repeat(times, 1)
 
+    def spread(self, x, shape):
+        return x.expand(shape)
+
     def size(self, x):
         return x.numel()
+
+    def begins_at_a_vector(self, x):
+        return x.data_ptr() % 16 == 0
+
+    def indices(self, x):
+        if x.is_floating_point() or x.is_complex():
+            raise Unfit(f"indices are whole numbers, these are {self.dtype(x)}")
+        if x.device.type == "cpu" and x.dtype == self.torch.int64 and x.numel() and not -1 << 31 <= int(x.min()) <= int(x.max()) < 1 << 31:
+            raise Unfit("an index is beyond 32 bits")  # on a GPU nobody waits for what they are
+        return self.cast(x, "i32")
 
     def key(self, x):
         return (x.dtype, x.shape, x.stride())
@@ -96,8 +114,21 @@ class NumpyArrays:
     def repeated(self, x, times):
         return x if times == 1 else self.numpy.tile(x, (times, 1))
 
+    def spread(self, x, shape):
+        return self.numpy.broadcast_to(x, shape)
+
     def size(self, x):
         return x.size
+
+    def begins_at_a_vector(self, x):
+        return x.ctypes.data % 16 == 0
+
+    def indices(self, x):
+        if x.dtype.kind not in "iub":
+            raise Unfit(f"indices are whole numbers, these are {self.dtype(x)}")
+        if x.size and not -1 << 31 <= int(x.min()) <= int(x.max()) < 1 << 31:
+            raise Unfit("an index is beyond 32 bits")
+        return self.cast(x, "i32")
 
     def key(self, x):
         return (str(x.dtype), x.shape, x.strides)
@@ -114,6 +145,10 @@ def arrays_of(x):
             _known["torch"] = TorchArrays(torch)
         return _known["torch"]
     numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, numpy.generic):
+        raise TypeError(f"a numpy array is expected, the scalar {type(x).__name__} was given: numpy.asarray makes one of it")
+    if numpy is not None and isinstance(x, numpy.ma.MaskedArray):
+        raise TypeError("a numpy array without a mask is expected: kernels would read what is masked")
     if numpy is not None and isinstance(x, numpy.ndarray):
         if "numpy" not in _known:
             _known["numpy"] = NumpyArrays(numpy)

@@ -114,7 +114,7 @@ def _cached(arrays, q, tensors, lengths, group, factor):
         raise Unfit("up to 64 queries share a head of the cache, of up to 128 elements, a multiple of 8")
     if not factor > 0 or not arrays.size(q) or not all(arrays.size(t) for t in tensors):
         raise Unfit("there must be a query and a key, and a scale above zero")
-    return arrays.contiguous(arrays.cast(lengths, "i32"))
+    return arrays.contiguous(arrays.indices(lengths))
 
 
 @_operation("(Tensor q, Tensor k, Tensor v, Tensor lengths, *, float? scale=None, bool strict=False) -> Tensor")
@@ -157,7 +157,7 @@ def decode_paged(q, k, v, table, lengths, *, scale=None, strict=False):
         if page != 128 or not table.shape[1]:
             raise Unfit(f"pages of 128 keys are taken, not {page}")
         out = arrays.empty((batch, heads, group, width), "bf16", q)
-        inputs = (arrays.contiguous(q).reshape(batch, heads, group, width), arrays.contiguous(k), arrays.contiguous(v), arrays.contiguous(arrays.cast(table, "i32")), counts)
+        inputs = (arrays.contiguous(q).reshape(batch, heads, group, width), arrays.contiguous(k), arrays.contiguous(v), arrays.contiguous(arrays.indices(table)), counts)
         _dispatch.run("decode_paged", arrays, inputs, (out,), (factor * _LOG2E,))
         return out.reshape(q.shape)
 
@@ -183,12 +183,12 @@ def cache_update_(key, value, key_cache, value_cache, slots, *, strict=False):
         dtype = arrays.dtype(key)
         if dtype not in ("bf16", "f16", "f32") or any(arrays.dtype(t) != dtype for t in (value, key_cache, value_cache)):
             raise Unfit("keys, values and caches of one type are taken: bf16, f16 or f32")
-        if any(not arrays.is_contiguous(t) or t.data_ptr() % 16 for t in (key_cache, value_cache)):
+        if any(not arrays.is_contiguous(t) or not arrays.begins_at_a_vector(t) for t in (key_cache, value_cache)):
             raise Unfit("what is updated in place is contiguous, and begins at a multiple of 16 bytes")
         if not arrays.size(key) or not arrays.size(key_cache):
             return
         rows = [arrays.contiguous(t.reshape(tokens, width)) for t in (key, value)]
-        _dispatch.run("cache_update", arrays, (*rows, arrays.contiguous(arrays.cast(slots, "i32"))), [t.reshape(-1, width) for t in (key_cache, value_cache)])
+        _dispatch.run("cache_update", arrays, (*rows, arrays.contiguous(arrays.indices(slots))), [t.reshape(-1, width) for t in (key_cache, value_cache)])
 
     def theirs():
         kept = slots >= 0

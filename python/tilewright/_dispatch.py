@@ -9,16 +9,13 @@ import os
 import warnings
 
 from . import _paths, _tables
+from ._arrays import Unfit
 from ._library import TilewrightError
 from ._module import load
 from ._tensors import HOST, is_torch, torch_module
 
 _MOST_PLANS = 8192
 _CLEARLY_SHORTER = 0.99
-
-
-class Unfit(Exception):
-    """No kernel takes these arguments; the text says why."""
 
 
 class FallbackWarning(UserWarning):

@@ -47,7 +47,7 @@ def _run(name, x, w, ends, rows, strict, theirs):
             return out
         constants = _constants(count, w.shape[0])
         expert, first, end = _tiles(ends, count, constants["HIGH"], constants["STEP"], constants["TOGETHER"])
-        gathered = () if rows is None else (arrays.contiguous(arrays.cast(rows, "i32")),)
+        gathered = () if rows is None else (arrays.contiguous(arrays.indices(rows)),)
         _dispatch.run(name, arrays, (arrays.contiguous(x), arrays.contiguous(w), *gathered, expert, first, end), (out,), (), constants)
         return out
 

@@ -1,12 +1,13 @@
 """Products of matrices, with what follows them."""
 import functools
+import math
 
 from . import _dispatch
 from ._arrays import arrays_of
 from ._dispatch import Unfit
 from ._elements import gelu, relu, sigmoid, silu
 from ._library import TilewrightError
-from ._operations import OPERATIONS, _operation, _or_torch, _torch
+from ._operations import OPERATIONS, _broadcasts, _count_of, _operation, _or_torch, _torch
 
 _FUSED = ("gelu_tanh", "silu", "relu")
 _ACTIVATIONS = (None, "relu", "silu", "sigmoid", "gelu", "gelu_tanh")
@@ -113,6 +114,15 @@ def matmul(a, b, bias=None, activation=None, residual=None, row_scale=None, colu
         raise TilewrightError(1, f"matmul: {tuple(a.shape)} and {tuple(b.shape)} do not fit: the last dimension of a is the last but one of b")
     arrays = arrays_of(a)
     shape = (*a.shape[:-1], b.shape[-1])
+    for what, value in (("the bias", bias), ("the residual", residual)):
+        if value is not None:
+            _broadcasts("matmul", what, value, shape)
+    if residual is not None and tuple(residual.shape) != tuple(shape):
+        residual = arrays.spread(residual, shape)
+    if row_scale is not None:
+        _count_of("matmul", "row_scale", row_scale, math.prod(a.shape[:-1] if b.ndim == 2 else a.shape[-2:-1]))
+    if column_scale is not None:
+        _count_of("matmul", "column_scale", column_scale, b.shape[-1])
 
     def ours():
         if b.ndim == 2:
@@ -151,6 +161,8 @@ def matmul(a, b, bias=None, activation=None, residual=None, row_scale=None, colu
 @_operation("(Tensor x, Tensor weight, Tensor? bias=None, str? activation=None, Tensor? residual=None, *, bool strict=False) -> Tensor")
 def linear(x, weight, bias=None, activation=None, residual=None, *, strict=False):
     """activation(x @ weight.T + bias) + residual, with weight (N, K) as torch.nn.Linear has it."""
+    if weight.ndim != 2:
+        raise TilewrightError(1, f"linear: weight (N, K) is expected, not {tuple(weight.shape)}")
     return OPERATIONS["matmul"][0](x, arrays_of(x).transposed(weight), bias=bias, activation=activation, residual=residual, strict=strict)
 
 

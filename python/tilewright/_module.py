@@ -2,6 +2,7 @@
 import ctypes
 import inspect
 import json
+import operator
 import os
 import struct
 import warnings
@@ -89,6 +90,8 @@ class Kernel:
 
     def source(self, variant=0):
         """The CUDA C++ of a variant."""
+        if not 0 <= operator.index(variant) < len(self.variants):
+            raise TilewrightError(1, f"{self.name} has {len(self.variants)} variants, and none of the number {variant}")
         if self.variants[variant]["index"] is None:
             raise TilewrightError(1, f"{self.name} is a program of several launches\n  fix: ask the kernels it launches")
         text = ctypes.c_char_p()
@@ -123,7 +126,10 @@ class Kernel:
                 keep.append(kept)
                 places.append(place)
             elif isinstance(v, (int, float)):
-                scalars.append(float(v))
+                try:
+                    scalars.append(float(v))
+                except OverflowError:
+                    raise TilewrightError(1, f"{self.name}: {p['name']} is beyond the numbers of 64 bits") from None
             else:
                 raise TilewrightError(1, f"{self.name}: {p['name']} is a number; {type(v).__name__} was given")
         return tensors, scalars, keep, one_place(self._names, places)
@@ -264,6 +270,8 @@ def load(path, **constants):
 
 def loads(source, name="kernel.py", **constants):
     """Kernels from text."""
+    if not isinstance(source, str) or not isinstance(name, str):
+        raise TilewrightError(1, f"loads takes a kernel file's text and its name, not {type(source).__name__} and {type(name).__name__}")
     return Module({"source": source, "name": name, "constants": constants})
 
 

@@ -61,6 +61,8 @@ def rmsnorm(x, weight=None, eps=1e-6, *, strict=False):
 @_operation("(Tensor x, Tensor residual, Tensor? weight=None, float eps=1e-06, *, bool strict=False) -> (Tensor, Tensor)")
 def rmsnorm_residual(x, residual, weight=None, eps=1e-6, *, strict=False):
     """(s, rmsnorm(s)) of the sum s = x + residual, both in one pass."""
+    if residual.shape != x.shape:
+        raise TilewrightError(1, f"rmsnorm_residual: a residual with the shape of x, {tuple(x.shape)}, is expected, not {tuple(residual.shape)}")
     arrays = arrays_of(x)
 
     def ours():
@@ -84,6 +86,8 @@ def cross_entropy(logits, target, *, ignore_index=-100, reduction="mean", strict
     if reduction not in ("mean", "sum", "none"):
         raise TilewrightError(1, f'cross_entropy: reduction is "mean", "sum" or "none", not {reduction!r}')
     arrays = arrays_of(logits)
+    if not logits.ndim or tuple(target.shape) != tuple(logits.shape[:-1]):
+        raise TilewrightError(1, f"cross_entropy: logits (..., N) and target (...) are expected, not {tuple(logits.shape)} and {tuple(target.shape)}")
 
     def ours():
         _taken(logits, arrays)
@@ -92,7 +96,7 @@ def cross_entropy(logits, target, *, ignore_index=-100, reduction="mean", strict
             raise Unfit("the tensor has no element")
         flat = target.reshape(-1)
         counted = flat != ignore_index
-        classes = arrays.contiguous(arrays.cast(flat * counted, "i32"))
+        classes = arrays.contiguous(arrays.indices(flat * counted))
         loss = arrays.empty((rows.shape[0],), "f32", logits)
         _dispatch.run("cross_entropy", arrays, (rows, classes), (loss,))
         loss = loss * counted

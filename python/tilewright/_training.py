@@ -17,6 +17,8 @@ def _bf16(arrays, *tensors):
 @_operation("(Tensor grad, Tensor x, Tensor? weight=None, float eps=1e-06, *, bool strict=False) -> (Tensor, Tensor)")
 def rmsnorm_backward(grad, x, weight=None, eps=1e-6, *, strict=False):
     """(gradient of x, of weight) of rmsnorm(x, weight, eps), from its input alone. The sum over rows is made in a fixed order."""
+    if grad.shape != x.shape:
+        raise TilewrightError(1, f"rmsnorm_backward: a gradient with the shape of x, {tuple(x.shape)}, is expected, not {tuple(grad.shape)}")
     arrays = arrays_of(x)
 
     def ours():
@@ -42,6 +44,8 @@ def rmsnorm_backward(grad, x, weight=None, eps=1e-6, *, strict=False):
 @_operation("(Tensor grad, Tensor x, Tensor? weight=None, float eps=1e-05, *, bool strict=False) -> (Tensor, Tensor, Tensor)")
 def layernorm_backward(grad, x, weight=None, eps=1e-5, *, strict=False):
     """(gradient of x, of weight, of bias) of layernorm(x, weight, bias, eps), from its input alone. Sums over rows are made in a fixed order."""
+    if grad.shape != x.shape:
+        raise TilewrightError(1, f"layernorm_backward: a gradient with the shape of x, {tuple(x.shape)}, is expected, not {tuple(grad.shape)}")
     arrays = arrays_of(x)
 
     def ours():
@@ -70,6 +74,8 @@ def layernorm_backward(grad, x, weight=None, eps=1e-5, *, strict=False):
 def attention_backward(grad, q, k, v, out, lse, *, causal=False, scale=None, strict=False):
     """(gradients of q, k and v) of attention, from what attention_with_lse gave. Every sum is made in a fixed order. Heads that share keys and values add up theirs."""
     arrays = arrays_of(q)
+    if q.ndim != 4 or k.ndim != 4 or tuple(k.shape) != tuple(v.shape) or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3] or k.shape[1] == 0 or q.shape[1] % k.shape[1] or any(tuple(t.shape) != tuple(q.shape) for t in (grad, out)) or tuple(lse.shape) != tuple(q.shape[:3]):
+        raise TilewrightError(1, f"attention_backward: grad, q and out (B, H, S, D), k and v (B, H / G, T, D) and lse (B, H, S) are expected, not {', '.join(str(tuple(t.shape)) for t in (grad, q, out, k, v, lse))}")
     factor = 1.0 / math.sqrt(q.shape[3]) if scale is None else float(scale)
     group = q.shape[1] // k.shape[1]
 
@@ -117,7 +123,7 @@ def cross_entropy_with_gradient(logits, target, *, scale=1.0, strict=False):
         if not arrays.size(logits):
             raise Unfit("the tensor has no element")
         loss, grad = arrays.empty((logits.shape[0],), "f32", logits), arrays.empty(tuple(logits.shape), dtype, logits)
-        _dispatch.run("cross_entropy_gradient", arrays, (arrays.contiguous(logits), arrays.contiguous(arrays.cast(target, "i32"))), (loss, grad), (float(scale),))
+        _dispatch.run("cross_entropy_gradient", arrays, (arrays.contiguous(logits), arrays.contiguous(arrays.indices(target))), (loss, grad), (float(scale),))
         return loss, grad
 
     def theirs():
@@ -136,12 +142,14 @@ def adam_(grad, m, v, master, weight, *, step, lr=1e-3, beta1=0.9, beta2=0.999, 
     state = (m, v, master, weight)
     if step < 1 or any(t.shape != grad.shape for t in state):
         raise TilewrightError(1, "adam: step counts from 1, and gradient, moments and parameters have one shape")
+    if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
+        raise TilewrightError(1, f"adam: beta1 and beta2 are from 0 to below 1, not {beta1} and {beta2}")
     fix1, fix2 = 1 / (1 - beta1 ** step), 1 / (1 - beta2 ** step)
 
     def ours():
         if arrays.dtype(grad) not in ("bf16", "f32") or any(arrays.dtype(t) != "f32" for t in state[:3]) or arrays.dtype(weight) != "bf16":
             raise Unfit("a gradient in bf16 or f32, state in f32 and weights in bf16 are taken")
-        if any(not arrays.is_contiguous(t) or t.data_ptr() % 16 for t in state):
+        if any(not arrays.is_contiguous(t) or not arrays.begins_at_a_vector(t) for t in state):
             raise Unfit("what is updated in place is contiguous, and begins at a multiple of 16 bytes")
         flat = [t.reshape(-1) for t in (arrays.contiguous(grad), *state)]
         if arrays.size(grad):

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "lower/lower.h"
@@ -26,10 +27,11 @@ void to_json(nlohmann::json& to, const ConstValue& value) {
 }
 
 void from_json(const nlohmann::json& from, ConstValue& value) {
-    if (!from.is_string()) {
+    if (from.is_number_integer() && !(from.is_number_unsigned() && from.get<std::uint64_t>() > std::uint64_t{INT64_MAX})) {
         value = from.get<std::int64_t>();
         return;
     }
+    if (!from.is_string()) throw nlohmann::json::type_error::create(302, "a constant is a whole number or a name", &from);
     const auto parsed = ConstValue::parse(from.get<std::string>());
     if (!parsed)
         throw nlohmann::json::other_error::create(501, "'" + from.get<std::string>() + "' is neither a whole number nor a name", &from);
