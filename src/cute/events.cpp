@@ -7,7 +7,7 @@
 #include <utility>
 
 namespace tw::cute {
-namespace {
+namespace event_reader {
 
 using Kind = Value::Kind;
 
@@ -578,7 +578,9 @@ void Reader::assembly(std::size_t i, std::size_t open, std::vector<Node>& out) {
     add(out, e);
 }
 
-}  // namespace
+}  // namespace event_reader
+
+using namespace event_reader;
 
 struct EventReader::Inside {
     Reader reader;
