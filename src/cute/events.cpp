@@ -265,6 +265,8 @@ private:
     }
 
     void call(std::size_t i, std::size_t open, const std::vector<Range>& templates, std::vector<Node>& out);
+    void copy_call(std::size_t i, std::size_t open, const std::vector<Range>& args, std::vector<Node>& out);
+    void product_call(std::size_t i, const std::vector<Range>& args, std::vector<Node>& out);
     void barrier_call(const std::string& f, std::size_t i, std::size_t open, std::vector<Node>& out);
     bool ptx_call(const Function& f, std::size_t i, std::size_t open, const std::vector<Range>& templates, std::vector<Node>& out);
     void own_call(const Function& f, std::size_t i, std::vector<Node>& out);
@@ -341,72 +343,8 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
         e.number = template_number(templates);
         return add(out, e);
     }
-    if ((f == "copy" || f == "copy_if" || f == "cooperative_copy") && args.size() >= 2) {
-        const Value src = e_.expression(args[args.size() - 2]), dst = e_.expression(args.back());
-        const Value first = args.size() > 2 ? e_.expression(args[0]) : Value{};
-        const CopyOperation* op = first.kind == Kind::tiled_copy || first.kind == Kind::copy_atom ? &first.copy
-                                  : dst.through && dst.through->kind == Kind::tiled_copy          ? &dst.through->copy
-                                                                                                  : nullptr;
-        static const CopyOperation store{"a TMA copy that is a parameter", 0, 1, false, false, true};
-        if (!op && dst.kind == Kind::tensor && dst.tma && src.space == Space::shared) op = &store;
-        if (op && op->tma_load) {
-            Event e = of(Event::Kind::tma_load, i);
-            // tma.with(barrier): the barrier's name.
-            for (std::size_t j = args[0].begin; j + 1 < args[0].end; ++j) {
-                if (t_[j].text == "with" && t_[j + 1].is("(")) {
-                    const auto with = e_.arguments(j + 1);
-                    if (!with.empty()) e.key = barrier_name(with[0]), e.index = indices(with[0]);
-                    e.from = i, e.until = e_.matching(open);
-                }
-            }
-            // With several receivers a block gets boxes that others ask for.
-            const bool alone = op->name.find("MULTICAST") == std::string::npos;
-            e.number = first.static_layout && dst.type_bits && alone ? first.composed.size() * dst.type_bits / 8 : -1;
-            // A copy that is a parameter brings what it is copied into: the tensor, or one stage of it.
-            const bool whole =
-                dst.picks.empty() ? dst.root_rank == 2 : dst.picks.size() == 1 && (dst.root_rank == 3 || dst.picks[0].of == 1);
-            if (e.number < 0 && alone && whole && dst.tile_bytes > 0) e.number = dst.tile_bytes;
-            if (dst.kind == Kind::tensor && dst.space == Space::shared)
-                e.tile = dst.root, e.stage = dst.stage, e.picks = dst.picks, e.root_rank = dst.root_rank;
-            e_.check_tma_swizzle(first, dst, args.back());
-            e_.check_tma_alignment(dst, args.back());
-            return add(out, e);
-        }
-        if (op && op->tma_store) {
-            Event e = of(Event::Kind::tma_store, i);
-            e.key = src.root, e.stage = src.stage;
-            e_.check_tma_swizzle(first, src, args[args.size() - 2]);
-            e_.check_tma_alignment(src, args[args.size() - 2]);
-            return add(out, e);
-        }
-        if (args.size() > 2 && !op) {
-            report_.not_analysed.push_back(
-                {e_.text(args[0]).substr(0, 40), t_[i].span, "a copy whose kind is not known: its shared tensors are not followed"});
-            shared(out, src, Event::Kind::lost, i);
-            shared(out, dst, Event::Kind::lost, i);
-            return;
-        }
-        shared(out, src, Event::Kind::read, i);
-        shared(out, dst, Event::Kind::write, i, op && op->cp_async);
-        return;
-    }
-    if (f == "gemm" && args.size() >= 3) {
-        const Value mma = e_.expression(args[0]);
-        const bool first_is_mma = mma.kind == Kind::tiled_mma || mma.kind == Kind::mma_operation || args.size() == 4;
-        const std::size_t a = first_is_mma ? 1 : 0;
-        for (std::size_t j = a; j < std::min(a + 2, args.size()); ++j) {
-            const Value operand = e_.expression(args[j]);
-            const bool wgmma = mma.kind == Kind::tiled_mma && mma.mma.wgmma;
-            shared(out, operand, wgmma ? Event::Kind::product_read : Event::Kind::read, i);
-        }
-        if (mma.kind == Kind::tiled_mma && mma.mma.wgmma) {
-            Event e = of(Event::Kind::product, i);
-            e.key = barrier_name(args.back());
-            uses_.insert(e.key);
-            return add(out, e);
-        }
-        return;
-    }
+    if ((f == "copy" || f == "copy_if" || f == "cooperative_copy") && args.size() >= 2) return copy_call(i, open, args, out);
+    if (f == "gemm" && args.size() >= 3) return product_call(i, args, out);
     // A barrier by another name (a wrapper, a pipeline class) is believed.
     static const std::set<std::string> pipelines = {"consumer_wait", "producer_acquire", "producer_commit", "consumer_release",
                                                     "producer_tail"};
@@ -433,6 +371,74 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
         return add(out, e);
     }
     barrier_call(f, i, open, out);
+}
+
+// copy(copy, src, dst), copy(src, dst).
+void Reader::copy_call(std::size_t i, std::size_t open, const std::vector<Range>& args, std::vector<Node>& out) {
+    const Value src = e_.expression(args[args.size() - 2]), dst = e_.expression(args.back());
+    const Value first = args.size() > 2 ? e_.expression(args[0]) : Value{};
+    const CopyOperation* op = first.kind == Kind::tiled_copy || first.kind == Kind::copy_atom ? &first.copy
+                              : dst.through && dst.through->kind == Kind::tiled_copy          ? &dst.through->copy
+                                                                                              : nullptr;
+    static const CopyOperation store{"a TMA copy that is a parameter", 0, 1, false, false, true};
+    if (!op && dst.kind == Kind::tensor && dst.tma && src.space == Space::shared) op = &store;
+    if (op && op->tma_load) {
+        Event e = of(Event::Kind::tma_load, i);
+        // tma.with(barrier): the barrier's name.
+        for (std::size_t j = args[0].begin; j + 1 < args[0].end; ++j) {
+            if (t_[j].text == "with" && t_[j + 1].is("(")) {
+                const auto with = e_.arguments(j + 1);
+                if (!with.empty()) e.key = barrier_name(with[0]), e.index = indices(with[0]);
+                e.from = i, e.until = e_.matching(open);
+            }
+        }
+        // With several receivers a block gets boxes that others ask for.
+        const bool alone = op->name.find("MULTICAST") == std::string::npos;
+        e.number = first.static_layout && dst.type_bits && alone ? first.composed.size() * dst.type_bits / 8 : -1;
+        // A copy that is a parameter brings what it is copied into: the tensor, or one stage of it.
+        const bool last = dst.picks.size() == 1 && (dst.picks[0].of == 1 || (dst.root_rank == 3 && dst.picks[0].place == 2));
+        const bool whole = dst.picks.empty() ? dst.root_rank == 2 : last;
+        if (e.number < 0 && alone && whole && dst.tile_bytes > 0) e.number = dst.tile_bytes;
+        if (dst.kind == Kind::tensor && dst.space == Space::shared)
+            e.tile = dst.root, e.stage = dst.stage, e.picks = dst.picks, e.root_rank = dst.root_rank;
+        e_.check_tma_swizzle(first, dst, args.back());
+        e_.check_tma_alignment(dst, args.back());
+        return add(out, e);
+    }
+    if (op && op->tma_store) {
+        Event e = of(Event::Kind::tma_store, i);
+        e.key = src.root, e.stage = src.stage;
+        e_.check_tma_swizzle(first, src, args[args.size() - 2]);
+        e_.check_tma_alignment(src, args[args.size() - 2]);
+        return add(out, e);
+    }
+    if (args.size() > 2 && !op) {
+        report_.not_analysed.push_back(
+            {e_.text(args[0]).substr(0, 40), t_[i].span, "a copy whose kind is not known: its shared tensors are not followed"});
+        shared(out, src, Event::Kind::lost, i);
+        shared(out, dst, Event::Kind::lost, i);
+        return;
+    }
+    shared(out, src, Event::Kind::read, i);
+    shared(out, dst, Event::Kind::write, i, op && op->cp_async);
+}
+
+// gemm(mma, a, b, c), gemm(mma, d, a, b, c).
+void Reader::product_call(std::size_t i, const std::vector<Range>& args, std::vector<Node>& out) {
+    const Value mma = e_.expression(args[0]);
+    const bool first_is_mma = mma.kind == Kind::tiled_mma || mma.kind == Kind::mma_operation || args.size() == 4;
+    const std::size_t a = first_is_mma ? 1 : 0;
+    for (std::size_t j = a; j < std::min(a + 2, args.size()); ++j) {
+        const Value operand = e_.expression(args[j]);
+        const bool wgmma = mma.kind == Kind::tiled_mma && mma.mma.wgmma;
+        shared(out, operand, wgmma ? Event::Kind::product_read : Event::Kind::read, i);
+    }
+    if (mma.kind == Kind::tiled_mma && mma.mma.wgmma) {
+        Event e = of(Event::Kind::product, i);
+        e.key = barrier_name(args.back());
+        uses_.insert(e.key);
+        return add(out, e);
+    }
 }
 
 // ClusterTransactionBarrier::wait(&full[s], phase), wait_barrier(full[s], phase), full[s].wait(phase) and their like.

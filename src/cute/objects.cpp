@@ -193,6 +193,7 @@ Value Evaluator::tiled_copy_type(const std::vector<Range>& args, Range whole) {
     v.kind = Kind::tiled_copy;
     if (tv.composed.rank() != 2) return Value::unknown("a TiledCopy type whose layout is not of threads and values");
     v.threads = tv.composed.layout()[0].size();
+    v.shared_parts = !collision(layout::ComposedLayout(tv.composed.layout()[0])).empty();
     const auto made = layout::ThreadValueLayout::make(tv.composed.layout(), *tile);
     report_.checks += 2;
     if (!made) {
@@ -474,7 +475,7 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         v.through = std::make_shared<Value>(object);
         const bool by_thread =
             (object.kind == Kind::tiled_copy && !object.copy.tma_load && !object.copy.tma_store) || object.kind == Kind::tiled_mma;
-        if (by_thread && args.size() == 1) v.slice = args[0], v.slice_threads = object.threads;
+        if (by_thread && args.size() == 1) v.slice = args[0], v.slice_threads = object.shared_parts ? 0 : object.threads;
         return v;
     }
     if (f == "data" || f == "get" || f == "begin") {

@@ -71,6 +71,7 @@ struct Value {
     MmaOperation mma;
     std::vector<std::int64_t> tile;  // tiled copy and MMA: extents
     std::int64_t threads = 0;        // of a tiled copy or MMA
+    bool shared_parts = false;       // of a tiled copy: several threads have the same part
     std::optional<layout::ThreadValueLayout> tv;
     // tensor
     Space space = Space::unknown;

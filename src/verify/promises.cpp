@@ -33,7 +33,7 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
         if (p.offsets_of >= 0) {  // the first offset is 0, the last one the number of rows
             const Poly& index = info(a).args[0];
             law(equals(index, Poly(0)), equals(value, Poly(0)));
-            law(equals(index, p.dims[0] - Poly(1)), equals(value, p.range->second - Poly(1)));
+            if (p.range) law(equals(index, p.dims[0] - Poly(1)), equals(value, p.range->second - Poly(1)));
         }
         for (Atom b : elements) {
             if (a == b) continue;

@@ -1,4 +1,4 @@
-// expect: TW4609 its group is not waited for
+// expect: TW4608 is filled again while
 // sm80: cp.async ring of 3 stages, ldmatrix, register double buffer, in the style of sgemm_sm80.
 #include <cute/tensor.hpp>
 #include <cutlass/numeric_types.h>
