@@ -220,8 +220,8 @@ private:
             if (a != inner && g_.size.at(a) > 65535) return -1;
         int operand = -1;
         for (const auto& [id, read] : g_.reads) {
-            const auto has = [&](int atom) {
-                return std::any_of(read.places.begin(), read.places.end(), [&](const Place& p) { return p.atom == atom; });
+            const auto has = [&places = read.places](int atom) {
+                return std::any_of(places.begin(), places.end(), [&](const Place& p) { return p.atom == atom; });
             };
             if (!has(inner)) continue;
             if (n > 1 && std::none_of(g_.order.begin(), g_.order.end(), [&](int a) { return a != inner && has(a); })) continue;

@@ -267,7 +267,7 @@ void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
 void AttentionWriter::scores_to_exponentials(const std::string& t, bool first) {
     if (folded()) return folded_exponentials(t, first);
     write_.key_name = [](int v) { return fmt::format("v{}", v); };
-    write_.reduce = [this](const Term&) -> Value { return {"s", kP | kQ, false, false, true}; };
+    write_.reduce = [](const Term&) -> Value { return {"s", kP | kQ, false, false, true}; };
     write_.element = [&](const Term& x) -> Value {
         const ir::Tensor& tensor = spec_.tensors[static_cast<std::size_t>(x->id)];
         std::string v = tensor.name + "[";
