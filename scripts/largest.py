@@ -9,16 +9,30 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OPENS = re.compile(r"^( {0,4})(?!(?:namespace|struct|class|enum|union|if|for|while|switch|else|do|try|return|static_assert)\b)\S.*\)(?: const)?(?: override)?(?: noexcept)?(?: requires .*)? \{$")
+STARTS = re.compile(r"^( {0,4})(?!(?:namespace|struct|class|enum|union|if|for|while|switch|else|do|try|return|static_assert|using|TEST|#|//)\b)[A-Za-z_~\[].*\(")
+
+
+def signature_end(lines, at):
+    """The line on which the body opens; none for what is no definition. A signature may take several lines."""
+    depth = 0
+    for line in range(at, min(at + 12, len(lines))):
+        text = re.sub(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)\'|//.*', "", lines[line])
+        depth += text.count("(") - text.count(")")
+        if depth == 0 and text.rstrip().endswith("{"):
+            return line
+        if depth == 0 and (";" in text or text.rstrip().endswith("}")):
+            return None
+    return None
 
 
 def functions(path):
     lines = path.read_text().splitlines()
     at = 0
     while at < len(lines):
-        match = OPENS.match(lines[at])
-        if match:
-            end = next((i for i in range(at + 1, len(lines)) if lines[i] == match.group(1) + "}"), None)
+        match = STARTS.match(lines[at])
+        opens = signature_end(lines, at) if match else None
+        if opens is not None:
+            end = next((i for i in range(opens + 1, len(lines)) if lines[i] == match.group(1) + "}"), None)
             if end is not None:
                 name = re.search(r"([\w:~]+|operator\S+)\(", lines[at])
                 yield end - at + 1, name.group(1) if name else lines[at].strip(), at + 1

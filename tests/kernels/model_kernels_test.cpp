@@ -6,6 +6,7 @@
 #include <set>
 
 #include "emulate/trial.h"
+#include "kernels/device_agreement.h"
 #include "kernels/hostile_table.h"
 #include "verify/kernel_test_support.h"
 
@@ -55,7 +56,8 @@ TEST_P(ModelKernel, AgreesWithTheReference) {
         number = number * 7 + static_cast<std::size_t>(value);
         shape += fmt::format("{}{}={}", shape.empty() ? "" : " ", size, value);
     }
-    for (const Schedule& schedule : schedules_of_case(*kernel, c.small, number)) {
+    const std::vector<Schedule> schedules = schedules_of_case(*kernel, c.small, number);
+    for (const Schedule& schedule : schedules) {
         TrialOptions options;
         options.seed = 11;
         options.emulator.schedule = schedule;
@@ -65,6 +67,7 @@ TEST_P(ModelKernel, AgreesWithTheReference) {
         ASSERT_EQ(trial.refused, "") << schedule.describe();
         ASSERT_FALSE(trial.failed()) << kernel->variant << ", " << schedule.describe() << ": " << trial.summary(*kernel);
         for (const OutputError& e : trial.outputs) EXPECT_FALSE(e.unwritten) << schedule.describe();
+        if (&schedule == &schedules.front()) expect_device_form_agrees(*kernel, trial, options);
     }
 }
 
