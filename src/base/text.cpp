@@ -124,7 +124,44 @@ bool LineReader::next(std::string& line, bool& too_long) {
     return any;
 }
 
+namespace {
+
+// An error number, or 0.
+int write_all(int file, std::string_view content) {
+    while (!content.empty()) {
+        const ssize_t put = ::write(file, content.data(), content.size());
+        if (put < 0 && errno != EINTR) return errno;
+        if (put > 0) content.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return 0;
+}
+
+// Devices and pipes are written to where they are: a rename would put a plain file in the place of /dev/null. So is all of /dev, whose
+// links (/dev/stdout) are of use as links alone.
+bool is_written_in_place(const std::filesystem::path& path) {
+    std::error_code error;
+    const auto found = std::filesystem::symlink_status(path, error);
+    if (error || !std::filesystem::exists(found)) return false;
+    if (found.type() == std::filesystem::file_type::symlink) return path.string().starts_with("/dev/");
+    return !std::filesystem::is_regular_file(found);
+}
+
+Expected<void, std::string> write_in_place(const std::filesystem::path& path, std::string_view content) {
+    // Not waiting for somebody to read a pipe: without a reader it cannot be opened.
+    const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) return Unexpected{reason("cannot write", path, errno)};
+    ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
+    int error = write_all(file, content);
+    if (::close(file) != 0 && error == 0) error = errno;
+    if (error != 0) return Unexpected{reason("cannot write", path, error)};
+    return {};
+}
+
+}  // namespace
+
+// What is there and is no plain file (/dev/null, a pipe) is written to, not replaced.
 Expected<void, std::string> write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+    if (is_written_in_place(path)) return write_in_place(path, content);
     static std::atomic<unsigned> serial{0};
     const std::filesystem::path temporary =
         path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(serial.fetch_add(1));
@@ -134,16 +171,9 @@ Expected<void, std::string> write_file_atomically(const std::filesystem::path& p
         ::unlink(temporary.c_str());
         return Unexpected{reason(doing, path, error)};
     };
-    std::string_view rest = content;
-    while (!rest.empty()) {
-        const ssize_t put = ::write(file, rest.data(), rest.size());
-        if (put < 0) {
-            if (errno == EINTR) continue;
-            const int error = errno;
-            ::close(file);
-            return give_up("cannot write", error);
-        }
-        rest.remove_prefix(static_cast<std::size_t>(put));
+    if (const int error = write_all(file, content); error != 0) {
+        ::close(file);
+        return give_up("cannot write", error);
     }
     if (::close(file) != 0) return give_up("cannot finish writing", errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("cannot rename into place", errno);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -163,13 +162,9 @@ bool save_table(nlohmann::json& table, const std::string& path) {
         totals["ms"] = totals["ms"].get<double>() + number_in(row, "ms");
     }
     table["totals"] = totals;
-    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path());
-    std::ofstream out(path + ".part");
-    out << table.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-    out.close();
-    std::error_code error;
-    if (out) std::filesystem::rename(path + ".part", path, error);
-    return out && !error;
+    std::error_code error;  // said by the write
+    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), error);
+    return write_file_atomically(path, table.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").has_value();
 }
 
 struct Totals {

@@ -48,6 +48,9 @@ void remove_database(const fs::path& path) {
 template <class Fill>
 Result<void> replaced(const fs::path& path, Fill fill) {
     std::error_code error;
+    const auto there = fs::symlink_status(path, error);
+    if (fs::exists(there) && !fs::is_regular_file(there))
+        return fail(FailureKind::io_error, fmt::format("{} is no plain file", path.string()), "name a file that may be replaced");
     if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
     const fs::path made = path.string() + fmt::format(".merging.{}", ::getpid());
     remove_database(made);

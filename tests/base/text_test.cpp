@@ -1,6 +1,9 @@
 #include "base/text.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -65,6 +68,29 @@ TEST(Text, ANewVersionThatCannotBeWrittenLeavesTheOldOne) {
     const auto into_nowhere = write_file_atomically(folder.path() / "no" / "such" / "f", "x");
     ASSERT_FALSE(into_nowhere);
     EXPECT_NE(into_nowhere.error().find("cannot create"), std::string::npos);
+}
+
+TEST(Text, WhatIsNoPlainFileIsNotReplaced) {
+    testing::TemporaryFolder folder;
+    const auto pipe = folder.path() / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_FALSE(write_file_atomically(pipe, "x")) << "nobody reads it, and nobody waits";
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    ASSERT_TRUE(write_file_atomically(pipe, "text"));
+    char read[8] = {};
+    EXPECT_EQ(::read(reader, read, sizeof read), 4);
+    ::close(reader);
+    EXPECT_STREQ(read, "text");
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+    std::filesystem::create_directory(folder.path() / "d");
+    EXPECT_FALSE(write_file_atomically(folder.path() / "d", "x"));
+    EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "d"));
+    // Not a file of /dev: a failure of this test must leave the machine whole.
+    std::filesystem::create_symlink("/dev/null", folder.path() / "link");
+    ASSERT_TRUE(write_file_atomically(folder.path() / "link", "x"));
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder.path() / "link")))
+        << "links elsewhere are replaced";
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 }  // namespace text_test
