@@ -6,6 +6,8 @@
 #include <functional>
 #include <optional>
 
+#include "ir/int_range.h"
+
 namespace tw::runtime {
 
 namespace {
@@ -211,6 +213,12 @@ Result<void> check_layout(const ir::Kernel& k, const LaunchArguments& a, const S
     return {};
 }
 
+std::string values_of(const ir::Kernel& k, const Sizes& sizes) {
+    std::string text;
+    for (std::size_t i = 0; i < k.sizes.size(); ++i) text += fmt::format("{}{} = {}", i ? ", " : "", k.sizes[i], *sizes.value[i]);
+    return text;
+}
+
 }  // namespace
 
 Result<BoundLaunch> bind(const ir::Kernel& k, const LaunchArguments& a) {
@@ -227,9 +235,7 @@ Result<BoundLaunch> bind(const ir::Kernel& k, const LaunchArguments& a) {
     if (auto ok = check_layout(k, a, sizes); !ok) return std::move(ok).propagate();
     for (const ir::Assumption& assumed : k.assumptions) {
         if (sizes(assumed.condition).value_or(0) == 0) {
-            std::string values;
-            for (std::size_t i = 0; i < k.sizes.size(); ++i) values += fmt::format("{}{} = {}", i ? ", " : "", k.sizes[i], *sizes.value[i]);
-            return refuse(fmt::format("the kernel assumes {}, which does not hold for {}", assumed.text, values),
+            return refuse(fmt::format("the kernel assumes {}, which does not hold for {}", assumed.text, values_of(k, sizes)),
                           "pad the tensors, or add a variant without this assumption");
         }
     }
@@ -248,6 +254,12 @@ Result<BoundLaunch> bind(const ir::Kernel& k, const LaunchArguments& a) {
                           "use larger tiles, or put the long dimension first in tw.grid");
         if (*blocks <= 0) bound.empty = true;
         bound.grid[axis] = static_cast<std::uint32_t>(std::max<std::int64_t>(*blocks, 0));
+    }
+    if (bound.empty) return bound;
+    const std::int64_t grid[3] = {bound.grid[0], bound.grid[1], bound.grid[2]};
+    if (const auto far = ir::beyond_32_bits(k, bound.sizes, grid)) {
+        return refuse(fmt::format("{} counts with 32 bits, and for {} that may not be enough for {}", k.name, values_of(k, sizes), *far),
+                      "launch it on parts of the tensors");
     }
     return bound;
 }

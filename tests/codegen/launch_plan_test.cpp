@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 
 #include "lower/lower.h"
@@ -127,6 +128,69 @@ def batches(X: tw.Tensor(f32, 8 * B + N), Y: tw.Tensor(f32, N)):
     auto odd = bind(kernel, vectors(8 * 5 + 34, 33)), short_one = bind(kernel, vectors(25, 33));
     ASSERT_TRUE(!odd && !short_one);
     EXPECT_NE(odd.error().message.find("dimension 0 of X is 74"), std::string::npos) << odd.error().message;
+}
+
+// Proofs take uniform integers for whole numbers without bound; the emitted text has 32 bits for them.
+struct Counting : testing::Test {
+    static std::string refusal(const std::string& body, std::int64_t m, std::int64_t n) {
+        SourceMap sources;
+        DiagnosticSink sink;
+        auto module = lower::compile_text(sources, "count.py", R"(import tilewright as tw
+from tilewright import f32, i32
+
+M, N, R = tw.sizes("M N R")
+
+@tw.kernel(target="sm_80", computes="Y[m in 0:M] = X[m]", threads=32)
+def count(X: tw.Tensor(f32, M), Y: tw.Tensor(f32, M), W: tw.Tensor(i32, N, range=R), V: tw.Tensor(f32, R)):
+    m = tw.grid(tw.cdiv(M, 32)) * 32
+    x = tw.load(X[m : m + 32], fill=0.0)
+)" + body + "\n    tw.store(Y[m], x)\n",
+                                          {}, sink);
+        if (!module) return render_text(sink, sources);
+        auto vector = [](std::int64_t length, int at) {
+            return TensorArgument{std::uint64_t{1} << at, at == 44 ? target::DType::I32 : target::DType::F32, {length}, {1}};
+        };
+        auto bound = bind(module->kernels[0], {{vector(m, 40), vector(m, 42), vector(n, 44), vector(std::int64_t{1} << 30, 46)}, {}});
+        return bound ? "accepted" : bound.error().text();
+    }
+};
+
+TEST_F(Counting, AProductPast32BitsIsRefused) {
+    const std::string body = "    if m * N < 1000:\n        x = x + 0.0";
+    EXPECT_EQ(refusal(body, 46000, 46000), "accepted");
+    const std::string refused = refusal(body, 65536, 65536);
+    EXPECT_NE(refused.find("count counts with 32 bits, and for M = 65536, N = 65536, R = 1073741824 that may not be enough for"),
+              std::string::npos)
+        << refused;
+    EXPECT_NE(refused.find("* N"), std::string::npos) << refused;
+}
+
+TEST_F(Counting, WhatIsDividedAgainWasTooLongBefore) {
+    EXPECT_NE(refusal("    if M * N // N < 3:\n        x = x + 0.0", 65536, 65536).find("M * N"), std::string::npos);
+    EXPECT_EQ(refusal("    if M // 3 * 3 + N % 7 < 3:\n        x = x + 0.0", 1 << 30, 1 << 30), "accepted");
+}
+
+TEST_F(Counting, ElementsHaveTheRangeThatIsPromisedOfThem) {
+    EXPECT_EQ(refusal("    if W[0] * 1 < 3:\n        x = x + 0.0", 64, 64), "accepted");
+    EXPECT_NE(refusal("    if W[0] * 4 < 3:\n        x = x + 0.0", 64, 64).find("W[0]"), std::string::npos);
+}
+
+TEST_F(Counting, LoopsAreBoundedByTheirTripCounts) {
+    const std::string body = "    for i in tw.range(0, tw.cdiv(N, 64)):\n        if i * 64 * M < 5:\n            x = x + 0.0";
+    EXPECT_EQ(refusal(body, 1 << 10, 1 << 20), "accepted");
+    EXPECT_NE(refusal(body, 1 << 12, 1 << 20).find("* M"), std::string::npos);
+}
+
+TEST_F(Counting, ABranchThatIsNotTakenCountsNothing) {
+    EXPECT_EQ(refusal("    if M < 100:\n        if m * N * N * N < 7:\n            x = x + 0.0", 100, 65536), "accepted");
+}
+
+TEST_F(Gemm, LargeSizesAreNotRefusedForTheirCounts) {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{16384, 16384, 16384}, {1 << 20, 1 << 14, 1 << 12}, {128, 256, 1 << 28}}) {
+        auto a = gemm_arguments(m, n, k);
+        for (std::size_t i = 0; i < 3; ++i) a.tensors[i].address = (i + 1) << 44;
+        EXPECT_EQ(refusal(a), "accepted") << m << " " << n << " " << k;
+    }
 }
 
 TEST(Variants, TheFirstThatFitsIsTaken) {
