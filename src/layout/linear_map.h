@@ -47,7 +47,6 @@ public:
 
     int rank() const;
     bool is_injective() const { return rank() == in_bits(); }
-    bool is_surjective() const { return rank() == out_bits(); }
     // A basis of { x : M(x) == 0 }.
     std::vector<std::uint64_t> kernel() const;
     // Some x with M(x) == y, if there is one.

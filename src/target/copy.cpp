@@ -32,15 +32,6 @@ Legality vector_access_aligned(VectorAccess a, std::uint64_t address) {
     return Legality::yes();
 }
 
-VectorAccess widest_vector(const Arch& arch, int element_bytes, int elements, int aligned_bytes) {
-    // Narrow elements are moved as 4- or 8-byte words; what counts is the number of bytes per access.
-    int total = element_bytes;
-    while (total * 2 <= arch.max_vector_bytes && aligned_bytes % (total * 2) == 0 && elements * element_bytes % (total * 2) == 0)
-        total *= 2;
-    const int word = total <= 4 ? (total > element_bytes ? total : element_bytes) : (element_bytes > 4 ? element_bytes : 4);
-    return {word, total / word};
-}
-
 std::string CpAsync::ptx_name() const { return std::string("cp.async.") + (cache == CpAsyncCache::Cg ? "cg" : "ca") + ".shared.global"; }
 
 Legality cp_async_legal(const Arch& arch, CpAsync c) {

@@ -21,8 +21,6 @@ struct VectorAccess {
 // The access is naturally aligned: byte_address must be a multiple of bytes().
 Legality vector_access_legal(const Arch& arch, VectorAccess a);
 Legality vector_access_aligned(VectorAccess a, std::uint64_t byte_address);
-// The widest legal access for `elements` contiguous elements whose addresses are known to be multiples of `aligned_bytes`.
-VectorAccess widest_vector(const Arch& arch, int element_bytes, int elements, int aligned_bytes);
 
 // ---- cp.async: 4, 8 or 16 bytes global -> shared per thread, without passing through registers ----
 enum class CpAsyncCache : std::uint8_t { Ca, Cg };  // Cg keeps the line out of L1 and is only for 16 bytes

@@ -142,11 +142,6 @@ Legality tile_descriptor_legal(const OperandTile& t, std::uint32_t base, int mn0
     return descriptor_legal(tile_descriptor(t, base, mn0, k0));
 }
 
-int advance_k_bytes(const OperandTile& t, int from) {
-    const int step = k_step(t.type);
-    return tile_linear_offset(t, 0, (from + 1) * step) - tile_linear_offset(t, 0, from * step);
-}
-
 std::string tile_notation(const OperandTile& t) {
     const int span = t.span_elements(), column = t.column_bytes() / bytes(t.type);
     const auto pair = [](int a, int b) { return "(" + std::to_string(a) + "," + std::to_string(b) + ")"; };

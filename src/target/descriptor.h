@@ -80,10 +80,6 @@ std::uint32_t tile_address(const OperandTile& tile, std::uint32_t base, int mn, 
 MatrixDescriptor tile_descriptor(const OperandTile& tile, std::uint32_t base, int mn0, int k0);
 Legality tile_descriptor_legal(const OperandTile& tile, std::uint32_t base, int mn0, int k0, int mn_extent);
 
-// Bytes to add to the start address to step one instruction along K, from k block `from` to `from + 1`. Not constant when
-// the step leaves a span-wide column (K-major).
-int advance_k_bytes(const OperandTile& tile, int from_k_block);
-
 // CuTe notation of the tile's layout: offset in *elements* before the swizzle, and the swizzle in element units, for
 // example "Sw<3,3,3> o ((8,8),(64,1)):((64,512),(1,4096))" for a bf16 K-major 64 x 64 tile with 128 B swizzle.
 std::string tile_notation(const OperandTile& tile);

@@ -26,8 +26,6 @@ std::optional<MatrixRow> matrix_move_row_of_lane(const MatrixMove& m, int lane) 
     return MatrixRow{lane / 8, lane % 8};
 }
 
-int matrix_move_lane_of_row(int matrix, int row) { return 8 * matrix + row; }
-
 FragmentMap matrix_move_map(bool transpose) {
     const FragmentMap plain{.rows = 8, .cols = 8, .thread_digits = {{4, 0, 2}, {8, 1, 0}}, .value_digits = {{2, 0, 1}}};
     return transpose ? transposed(plain) : plain;

@@ -34,7 +34,6 @@ struct MatrixRow {
     friend bool operator==(const MatrixRow&, const MatrixRow&) = default;
 };
 std::optional<MatrixRow> matrix_move_row_of_lane(const MatrixMove& m, int lane);
-int matrix_move_lane_of_row(int matrix, int row);
 
 // (lane, value 0..1) -> (row, col) inside one 8 x 8 matrix *as it lies in shared memory*.
 FragmentMap matrix_move_map(bool transpose);

@@ -34,7 +34,6 @@ struct MmaInstruction {
     [[nodiscard]] int c_registers() const;
     [[nodiscard]] std::string ptx_name() const;  // "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
     // Multiply-adds per instruction.
-    [[nodiscard]] long long macs() const { return 1LL * shape.m * shape.n * shape.k; }
 };
 
 std::span<const MmaInstruction> all_mma();

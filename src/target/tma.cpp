@@ -175,16 +175,4 @@ std::uint64_t tma_fill_bits(const TensorMapSpec& t) {
     return bits(t.type) == 64 ? pattern : pattern & ((std::uint64_t{1} << bits(t.type)) - 1);
 }
 
-std::string tma_load_ptx(int rank, bool multicast, bool cache_hint) {
-    return "cp.async.bulk.tensor." + std::to_string(rank) + "d.shared::cluster.global.mbarrier::complete_tx::bytes" +
-           (multicast ? ".multicast::cluster" : "") + (cache_hint ? ".L2::cache_hint" : "");
-}
-
-std::string tma_store_ptx(int rank, TmaReduce reduce, bool cache_hint) {
-    const std::string dims = std::to_string(rank) + "d";
-    const std::string hint = cache_hint ? ".L2::cache_hint" : "";
-    if (reduce == TmaReduce::Add) return "cp.reduce.async.bulk.tensor." + dims + ".global.shared::cta.add.tile.bulk_group" + hint;
-    return "cp.async.bulk.tensor." + dims + ".global.shared::cta.tile.bulk_group" + hint;
-}
-
 }  // namespace tw::target

@@ -75,9 +75,4 @@ int tma_store_overrun(const TensorMapSpec& t);
 // Bit pattern a load writes for an outside element: zero, or a NaN made of 0x7ff7 in every 16 bits.
 std::uint64_t tma_fill_bits(const TensorMapSpec& t);
 
-// PTX spelling, for example
-// "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster".
-std::string tma_load_ptx(int rank, bool multicast, bool cache_hint);
-std::string tma_store_ptx(int rank, TmaReduce reduce, bool cache_hint);
-
 }  // namespace tw::target

@@ -98,7 +98,4 @@ FragmentMap wgmma_a_register_map(DType a) {
     return map;
 }
 
-bool accumulator_is_a_fragment(DType a) { return bits(a) == 16; }
-int accumulator_value_of_a(int k_block, int a_value) { return 8 * k_block + a_value; }
-
 }  // namespace tw::target

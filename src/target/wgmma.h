@@ -51,7 +51,5 @@ FragmentMap wgmma_a_register_map(DType a);  // 64 x k, 128 threads
 // 8 * j .. 8 * j + 7 are the A values 0..7 of K block j. No data moves between threads.
 // Post: wgmma_a_register_map(BF16).at(t, v) shifted right by 16 * j columns == wgmma_accumulator_map(n).at(t, 8 * j + v).
 // 8-bit and tf32 A fragments do not have this property: there values must move between the lanes of a quad.
-bool accumulator_is_a_fragment(DType a);
-int accumulator_value_of_a(int k_block, int a_value);  // 8 * k_block + a_value
 
 }  // namespace tw::target

@@ -72,7 +72,6 @@ TEST(LinearMap, RankKernelAndSolveAgreeWithCounting) {
         ASSERT_EQ(zeros, std::int64_t{1} << m.kernel().size());
         for (std::uint64_t k : m.kernel()) ASSERT_EQ(m(k), 0u);
         ASSERT_EQ(m.is_injective(), zeros == 1);
-        ASSERT_EQ(m.is_surjective(), image.size() == std::size_t{1} << out);
         for (std::uint64_t y = 0; y < (1u << out); ++y) {
             const auto x = m.solve(y);
             ASSERT_EQ(x.has_value(), image.count(y) == 1);

@@ -108,15 +108,6 @@ TEST(Descriptor, TileDescriptorsReadTheTile) {
     EXPECT_GT(checked, 100000);
 }
 
-TEST(Descriptor, AdvanceAlongK) {
-    const OperandTile t{DType::BF16, Major::K, SwizzleMode::B128, 128, 128};
-    EXPECT_EQ(advance_k_bytes(t, 0), 32);
-    EXPECT_EQ(advance_k_bytes(t, 2), 32);
-    EXPECT_EQ(advance_k_bytes(t, 3), 128 * 128 - 96);  // on to the next 128-byte column
-    const OperandTile transposed{DType::BF16, Major::MN, SwizzleMode::B128, 128, 64};
-    EXPECT_EQ(advance_k_bytes(transposed, 0), 16 * 128);
-}
-
 TEST(Descriptor, TileLegality) {
     EXPECT_FALSE(tile_legal({DType::TF32, Major::MN, SwizzleMode::B128, 64, 32}));
     EXPECT_FALSE(tile_legal({DType::BF16, Major::K, SwizzleMode::B128, 64, 32}));  // 64 bytes in a 128-byte span

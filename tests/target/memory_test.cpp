@@ -26,19 +26,6 @@ TEST(VectorAccess, Legality) {
     EXPECT_FALSE(vector_access_aligned({4, 4}, 8));
 }
 
-TEST(VectorAccess, WidestIsLegalAlignedAndMaximal) {
-    for (const int element : {1, 2, 4, 8})
-        for (int elements = 1; elements <= 64; ++elements)
-            for (int aligned = element; aligned <= 64; aligned += element) {
-                const VectorAccess v = widest_vector(sm_90a, element, elements, aligned);
-                ASSERT_TRUE(vector_access_legal(sm_90a, v)) << element << " x " << elements << " @" << aligned;
-                ASSERT_EQ(aligned % v.bytes(), 0);
-                ASSERT_EQ(element * elements % v.bytes(), 0);
-                const int twice = 2 * v.bytes();
-                ASSERT_TRUE(twice > 16 || aligned % twice != 0 || element * elements % twice != 0);
-            }
-}
-
 TEST(CpAsync, Legality) {
     EXPECT_TRUE(cp_async_legal(sm_80, {16, CpAsyncCache::Cg}));
     EXPECT_TRUE(cp_async_legal(sm_80, {4, CpAsyncCache::Ca}));
@@ -167,12 +154,6 @@ TEST(Tma, BoxIsABijectionOntoItsFootprint) {
         }
         EXPECT_EQ(static_cast<std::int64_t>(seen.size()) * bytes(t.type), box_bytes(t)) << "seed " << seed;
     }
-}
-
-TEST(Tma, Spelling) {
-    EXPECT_EQ(tma_load_ptx(2, true, false),
-              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster");
-    EXPECT_EQ(tma_store_ptx(3, TmaReduce::Add, false), "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group");
 }
 
 std::vector<std::optional<std::uint32_t>> lanes(const std::function<std::uint32_t(std::uint32_t)>& f) {

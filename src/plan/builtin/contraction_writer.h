@@ -62,7 +62,6 @@ private:
     bool roles() const { return s_.on("roles"); }
     int consumers() const { return roles() ? s_.number("consumers", 1) : 1; }
     int stages() const { return s_.number("stages", 1); }
-    std::string slot_text(const std::string& slot) const { return stages() > 1 || roles() ? slot : ""; }
 
     bool grouped() const { return c_.group >= 0; }
     bool by_rows() const { return grouped() && !s_.is("groups", "tiles"); }  // one row a block: its group is read with it

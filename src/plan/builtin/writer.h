@@ -35,7 +35,6 @@ public:
         return n == 0 ? stem : stem + std::to_string(n + 1);
     }
     const std::string& text() const { return text_; }
-    void set_depth(int depth) { depth_ = depth; }
 
 private:
     std::string text_;
