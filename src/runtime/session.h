@@ -33,7 +33,6 @@ public:
     // At the deadline the worker is ended, and the answer's status is "out of time".
     nlohmann::json evaluate(const nlohmann::json& request, Deadline deadline = {});
 
-
 private:
     struct Child;
     bool start(std::string& problem);
