@@ -108,7 +108,7 @@ def fold(op):
     def write(g, n, a, k):
         attributes = {"keepdim": bool(_get(a, 2, k.get("keepdim", False)))}
         dims = _dims(_get(a, 1))
-        if dims:
+        if dims and g.shape(a[0]):
             attributes["dims"] = dims
         return g.node(n, op, [a[0]], attributes)
     return write
@@ -207,9 +207,12 @@ def _batch_norm(g, n, a, k):
     training = next((v for v in a[3:] if isinstance(v, bool)), True)
     numbers = [v for v in a[3:] if isinstance(v, float)]
     if training:
+        for kept in n.args[3:5]:
+            if any(user is not n and n < user and "batch_norm" not in str(user.target) for user in getattr(kept, "users", ())):
+                raise Unsupported("running statistics that are read after they were updated", [str(n.target)])
         if any(isinstance(v, str) for v in a[3:5]):
             g.notes.append("running statistics are not updated")
-        return g.node(n, "batch_norm", _present(g, x, weight, bias), {"eps": numbers[-1]})
+        return g.node(n, "batch_norm", _present(g, n, weight, bias, x, [g.shape(x)[1]]), {"eps": numbers[-1]})
     mean, var = a[3], a[4]
     shape = [1, -1] + [1] * (len(g.shape(x)) - 2)
     channels = g.shape(x)[1]
@@ -223,19 +226,20 @@ def _batch_norm(g, n, a, k):
     return g.node(n, "add", [y, part(bias) if bias is not None else 0.0])
 
 
-def _present(g, x, weight, bias):
+def _present(g, n, weight, bias, x, of):
+    """The operands of a norm; beside a bias alone, a weight of ones."""
     if weight is None and bias is not None:
-        raise Unsupported("a norm with a bias and no weight", ["norm"])
+        weight = g.extra(n, "full", [], {"value": 1.0}, shape=of)
     return [v for v in (x, weight, bias) if v is not None]
 
 
 def _group_norm(g, n, a, k):
     x, weight, bias, groups, eps = a[0], a[1], a[2], a[-2], a[-1]
-    return g.node(n, "group_norm", _present(g, x, weight, bias), {"groups": groups, "eps": eps})
+    return g.node(n, "group_norm", _present(g, n, weight, bias, x, [g.shape(x)[1]]), {"groups": groups, "eps": eps})
 
 
 def _layer_norm(g, n, a, k):
-    return g.node(n, "layer_norm", _present(g, a[0], _get(a, 2), _get(a, 3)), {"dims": len(a[1]), "eps": _get(a, 4, 1e-5)})
+    return g.node(n, "layer_norm", _present(g, n, _get(a, 2), _get(a, 3), a[0], list(a[1])), {"dims": len(a[1]), "eps": _get(a, 4, 1e-5)})
 
 
 def _rms_norm(g, n, a, k):
@@ -271,7 +275,23 @@ def _attention(g, n, a, k):
     heads = g.shape(a[0])
     if len(heads) == 4 and g.shape(a[1])[1] != heads[1]:  # several heads of queries share keys and values
         a = [a[0], *[_shared_heads(g, n, v, heads[1]) for v in a[1:3]]]
-    return g.node(n, "attention", list(a[:3]) + ([mask] if isinstance(mask, str) else []), attributes)
+    if not isinstance(mask, str) or _leaves_some(g, mask):
+        return g.node(n, "attention", list(a[:3]) + ([mask] if isinstance(mask, str) else []), attributes)
+    # Of a query that may look at no key the result is 0.
+    shape, of = n_shape(n), g.shape(mask)
+    made = g.extra(n, "attention", [*a[:3], mask], attributes, shape=shape)
+    size = g.extra(n, "cast", [mask], shape=of, dtype="f32") if g.dtype(mask) == "bool" else mask
+    most = g.extra(n, "amax", [size], {"dims": [len(of) - 1], "keepdim": True}, shape=of[:-1] + [1], type_of=size)
+    some = g.extra(n, "gt", [most, 0.5 if g.dtype(mask) == "bool" else -math.inf], shape=of[:-1] + [1], dtype="bool")
+    return g.node(n, "where", [some, made, 0.0])
+
+
+def _leaves_some(g, mask):
+    """Whether each row of a mask is known to leave a key."""
+    about = next((p for p in g.parameters if p["name"] == mask and "values" in p), None)
+    length = g.shape(mask)[-1]
+    out = 0 if g.dtype(mask) == "bool" else "-inf"
+    return about is not None and all(any(v != out for v in about["values"][i:i + length]) for i in range(0, len(about["values"]), length))
 
 
 def _slice(g, n, a, k):
@@ -460,8 +480,27 @@ def operator_table():
     for made in (_torch_functions, _torch_losses, _torch_order, _torch_scatter):
         t.update(made.table())
     t.update(_torch_whole.exact_for_integers(t))
+    t.update(_of_one_number(t))
+    t["fmax"], t["fmin"] = _binary("maximum"), _binary("minimum")  # of a number and NaN both take the number
     t["scalar_tensor"] = lambda g, n, a, k: g.node(n, "full", [], {"value": float(a[0])})
     return t
+
+
+def _of_one_number(table):
+    """Along dimension 0 of a tensor without dimensions: 0 and 1 where the number is finite."""
+    def either(name):
+        plain = table[name]
+
+        def write(g, n, a, k):
+            if g.shape(a[0]):
+                return plain(g, n, a, k)
+            a.seen.update(range(len(a)))
+            if name in ("cumsum", "cumprod", "argmax", "argmin"):
+                return g.node(n, "copy", [a[0]]) if name[0] == "c" else plain(g, n, Arguments([a[0]]), k)
+            zero = g.extra(n, "sub", [a[0], a[0]], shape=[])
+            return g.node(n, "copy" if "log" in name else "exp", [zero])
+        return write
+    return {name: either(name) for name in ("_softmax", "softmax", "_log_softmax", "log_softmax", "cumsum", "cumprod", "argmax", "argmin")}
 
 
 def _xlogy(g, n, a, k):

@@ -1,4 +1,4 @@
-"""Folds of whole numbers, exactly: kernels fold in f32, which holds 24 bits, so numbers are folded by digits."""
+"""Whole numbers, exactly: kernels fold in f32, which holds 24 bits, so numbers are folded by digits, and what f32 would round is written by sums and choices."""
 import math
 
 from ._torch_steps import Steps, is_name
@@ -125,13 +125,103 @@ def _with_place(op):
     return write
 
 
-_EXACT = {"sum": _sum, "cumsum": _cumsum, "amax": _largest("amax"), "amin": _largest("amin"), "argmax": _place("amax"), "argmin": _place("amin"),
+def _negative(g, n, a, k):
+    return g.node(n, "sub", [0, a[0]])
+
+
+def _size(g, n, a, k):
+    s = Steps(g, n)
+    return g.node(n, "maximum", [a[0], s("sub", 0, a[0])])
+
+
+def _sign(g, n, a, k):
+    s = Steps(g, n)
+    return g.node(n, "minimum", [s("maximum", a[0], -1), 1])
+
+
+def _same(g, n, a, k):
+    return g.node(n, "copy", [a[0]])
+
+
+def _power(g, n, a, k):
+    """By a small whole number: products."""
+    e = a[1]
+    if not isinstance(e, int) or not 1 <= e <= 8:
+        g.refuse(n)
+    s, y = Steps(g, n), a[0]
+    for _ in range(e - 1):
+        y = s("mul", y, a[0])
+    return g.node(n, "copy", [y])
+
+
+def _bounded(low_of, high_of):
+    def write(g, n, a, k):
+        s, y = Steps(g, n), a[0]
+        low, high = low_of(a, k), high_of(a, k)
+        for op, bound in (("maximum", low), ("minimum", high)):
+            if isinstance(bound, float) and math.isinf(bound):
+                continue
+            if bound is not None:
+                y = s(op, y, int(bound) if isinstance(bound, float) and bound.is_integer() else bound)
+        return _done(s, y)
+    return write
+
+
+def _towards_zero(g, n, a, k):
+    """The quotient by a positive number: rounded down, and one more where something is left of a negative one."""
+    mode, by = k.get("rounding_mode"), a[1]
+    if mode != "trunc" or not isinstance(by, int) or by < 1:
+        return None
+    s = Steps(g, n)
+    low, left = s("floor_divide", a[0], by), s("remainder", a[0], by)
+    up = s("logical_and", s("lt", a[0], 0), s("ne", left, 0))
+    return g.node(n, "add", [low, s.cast(s.cast(up, "f32"), s.dtype(a[0]))])
+
+
+def _left_of_trunc(g, n, a, k):
+    """What is left then: of the sign of what is divided."""
+    by = a[1]
+    if not isinstance(by, int) or by == 0:
+        g.refuse(n)
+    s, by = Steps(g, n), abs(by)
+    left = s("remainder", a[0], by)
+    below = s("logical_and", s("lt", a[0], 0), s("ne", left, 0))
+    return g.node(n, "where", [below, s("sub", left, by), left])
+
+
+def _triangle(op):
+    """By a table of which elements stay."""
+    def write(g, n, a, k):
+        s, diagonal = Steps(g, n), _get(a, 1, 0)
+        rows, columns = g.shape(a[0])[-2:]
+        down, along = s.reshape(s.positions(rows, "i64"), [rows, 1]), s.positions(columns, "i64")
+        return g.node(n, "where", [s("ge" if op == "triu" else "le", s("sub", along, down), diagonal), a[0], 0])
+    return write
+
+
+def _either(plain):
+    """Division: what is not towards zero is written as of floats, which refuses what it does not hold."""
+    def write(g, n, a, k):
+        return (k.get("rounding_mode") == "trunc" and _towards_zero(g, n, a, k)) or plain(g, n, a, k)
+    return write
+
+
+_EXACT = {"neg": _negative, "abs": _size, "sign": _sign, "sgn": _sign, "floor": _same, "ceil": _same, "round": _same, "trunc": _same, "pow": _power,
+          "square": lambda g, n, a, k: g.node(n, "mul", [a[0], a[0]]), "fmod": _left_of_trunc, "triu": _triangle("triu"), "tril": _triangle("tril"),
+          "clamp": _bounded(lambda a, k: _get(a, 1, k.get("min")), lambda a, k: _get(a, 2, k.get("max"))), "clamp_min": _bounded(lambda a, k: a[1], lambda a, k: None),
+          "clamp_max": _bounded(lambda a, k: None, lambda a, k: a[1]), "hardtanh": _bounded(lambda a, k: _get(a, 1, -1), lambda a, k: _get(a, 2, 1)), "sum": _sum, "cumsum": _cumsum, "amax": _largest("amax"), "amin": _largest("amin"), "argmax": _place("amax"), "argmin": _place("amin"),
           "max": _with_place("amax"), "min": _with_place("amin")}
 
 
 def exact_for_integers(table):
-    """The same rules, but for integers."""
+    """The same rules, but for integers whose result is one too."""
     def either(name):
-        plain, whole = table[name], _EXACT[name]
-        return lambda g, n, a, k: (whole if _is_whole(g, a[0]) else plain)(g, n, a, k)
-    return {name: either(name) for name in _EXACT}
+        plain, whole = table.get(name, lambda g, n, a, k: g.refuse(n)), _EXACT[name]
+        return lambda g, n, a, k: (whole if _is_whole(g, a[0]) and _gives_whole(n) else plain)(g, n, a, k)
+    return {**{name: either(name) for name in _EXACT}, "div": _either(table["div"])}
+
+
+def _gives_whole(n):
+    value = n.meta["val"]
+    value = value[0] if isinstance(value, (list, tuple)) else value
+    return str(value.dtype) in ("torch.int32", "torch.int64")

@@ -26,6 +26,13 @@ class _Graph:
         return self._shapes.get(value, [])
 
     def _add(self, name, op, inputs, attributes, shape, dtype):
+        if 0 in shape:
+            self._shapes[name], self._dtypes[name] = list(shape), dtype
+            return name  # nothing is computed of nothing: it may only be a part of a concatenation
+        empty = [v for v in inputs if isinstance(v, str) and 0 in self.shape(v)]
+        if empty and op != "cat":
+            raise Unsupported("a tensor without elements", ["empty tensor"])
+        inputs = [v for v in inputs if v not in empty]
         entry = {"name": name, "op": op, "inputs": [_number(v) if isinstance(v, (int, float)) else v for v in inputs], "shape": list(shape), "dtype": dtype}
         if attributes:
             entry["attributes"] = {key: _number(v) if isinstance(v, float) else v for key, v in attributes.items()}
@@ -95,6 +102,8 @@ class _Graph:
         raise Unsupported(f"{n.target} with these attributes is not supported", [str(n.target)])
 
     def leaf(self, kind, name, value):
+        if 0 in value.shape:
+            return self.held(name, value)  # as a node without elements
         entry = {"name": name, "shape": [int(s) for s in value.shape], "dtype": dtype_of(value)}
         getattr(self, kind).append(entry)
         self._shapes[name], self._dtypes[name] = entry["shape"], entry["dtype"]
@@ -243,6 +252,8 @@ def from_fx(gm, placeholders, name="graph"):
             flat = tree_flatten(n.args[0])[0]
             if not missing:
                 outputs = [value(v) for v in flat if v is not None]
+                if any(isinstance(v, str) and 0 in g.shape(v) for v in outputs):
+                    raise Unsupported("a tensor without elements", ["empty tensor"])
                 if any(isinstance(v, _torch_complex.Complex) for v in outputs):
                     raise Unsupported("a result of complex numbers", ["complex"])
         elif n.op == "get_attr":
@@ -253,6 +264,9 @@ def from_fx(gm, placeholders, name="graph"):
                 g.notes.append(f"{n.target}, a tensor that the module keeps, is not overwritten")
             elif constant is None:
                 missing.append(f"constant tensor {n.target}")
+                g.values[n.name] = n.name
+            elif constant.numel() == 0:
+                g.held(n.name, constant)
                 g.values[n.name] = n.name
             elif constant.numel() == 1 and constant.is_floating_point():
                 g.values[n.name] = g.node(n, "full", [], {"value": float(constant)})
@@ -345,6 +359,10 @@ def _counted():
     return Counted()
 
 
+# Operators whose decomposition gives other values than the operator: of targets that end before the last class, torch 2.11 counts the rest too.
+_NOT_AS_WRITTEN = {"multilabel_margin_loss_forward"}
+
+
 def traced(module, inputs, fake_mode=None):
     """(aten graph, names of the parameters in order) of a module called with these inputs, which may be fake."""
     import torch
@@ -358,7 +376,7 @@ def traced(module, inputs, fake_mode=None):
     # What has no entry here is written in simpler operators, where torch knows how.
     entries = operator_table()
     for op, rule in core_aten_decompositions().items():
-        if getattr(op, "_opname", "") not in entries:
+        if getattr(op, "_opname", "") not in entries and getattr(op, "_opname", "") not in _NOT_AS_WRITTEN:
             decompositions.setdefault(op, rule)
     state = dict(module.named_parameters())
     buffers = dict(module.named_buffers())

@@ -127,6 +127,7 @@ int scan(Call& c, const char* fn) {
     p.in = {x};
     p.shape = c.b.shape(x);
     p.axes = {c.axis("dim", p.shape.size(), -1)};
+    if (c.failed) return x;
     p.reverse = c.flag("reverse", false);
     p.exclusive = c.flag("exclusive", false);
     if (!p.exclusive && p.shape[static_cast<std::size_t>(p.axes[0])] == 1) return x;
@@ -145,6 +146,7 @@ int arg(Call& c, const char* fn) {
     p.in = {x};
     p.shape = c.b.shape(x);
     const std::int64_t a = c.axis("dim", p.shape.size(), 0);
+    if (c.failed) return x;
     p.axes = {a};
     if (p.shape[static_cast<std::size_t>(a)] > (1 << 24)) return c.fail("more than 2^24 places", "places are folded in f32");
     p.shape[static_cast<std::size_t>(a)] = 1;
@@ -247,12 +249,14 @@ void add_folds(Operators& t) {
         Builder& b = c.b;
         const int x = c.real(0);
         const Shape axes = {c.axis("dim", b.shape(x).size(), -1)};
+        if (c.failed) return x;
         const int e = b.call("exp", b.call("sub", x, b.reduce("max", x, axes)));
         return b.call("div", e, b.reduce("sum", e, axes));
     };
     t["log_softmax"] = [](Call& c) {
         const int x = c.real(0);
-        return c.b.call("sub", x, logsumexp(c.b, x, {c.axis("dim", c.b.shape(x).size(), -1)}));
+        const Shape axes = {c.axis("dim", c.b.shape(x).size(), -1)};
+        return c.failed ? x : c.b.call("sub", x, logsumexp(c.b, x, axes));
     };
     t["norm"] = norm;
     t["batch_norm"] = batch_norm;

@@ -132,6 +132,12 @@ Result<Primitives> to_primitives(const Graph& graph, const Precision& precision)
         if (call.failed) return Unexpected<Problem>{call.problem};
         if (!b.broken.empty())
             return Unexpected<Problem>{Problem{node.name, b.broken, "the shapes of a graph are those of its example inputs"}};
+        const bool whole =
+            std::any_of(in.begin(), in.end(), [&](int i) { return b.at(i).kind != Kind::number && b.at(i).dtype[0] == 'i'; });
+        if (whole && node.dtype[0] == 'i' && b.at(id).dtype == "f32" && node.op != "cast")
+            return Unexpected<Problem>{
+                Problem{node.name, fmt::format("'{}' of integers is made in f32, which does not hold them all", node.op),
+                        "write it by add, sub, mul, minimum, maximum, where, or `cast` to f32 where they are below 2^24"}};
         if (b.at(id).kind == Kind::number) id = b.broadcast(id, node.shape);
         if (b.shape(id) != node.shape)
             return Unexpected<Problem>{Problem{

@@ -226,6 +226,13 @@ std::string whole_text(double value) {
     return whole < 0 ? fmt::format("({})", whole) : std::to_string(whole);
 }
 
+// A number, of whatever type.
+bool is_number(const Primitives& p, int id) {
+    const Primitive& v = p.list[static_cast<std::size_t>(id)];
+    const bool same = v.kind == Kind::reshape || (v.kind == Kind::pointwise && (v.fn == "copy" || v.fn == "cast"));
+    return v.kind == Kind::number || (same && is_number(p, v.in[0]));
+}
+
 std::string named(const std::string& fn) {
     return fn == "max" || fn == "at_least" ? "maximum" : fn == "min" || fn == "at_most" ? "minimum" : fn;
 }
@@ -355,6 +362,8 @@ Value Writer::pointwise(int id) {
         text = "tw." + named(v.fn) + "(";
         for (std::size_t i = 0; i < t.size(); ++i) text += (i ? ", " : "") + t[i];
         text += ")";
+        // A choice of two whole numbers is an i32.
+        if (v.fn == "where" && v.dtype == "i64" && is_number(p, v.in[1]) && is_number(p, v.in[2])) text += ".to(i64)";
     }
     out.text = fresh("v");
     line(fmt::format("{} = {}", out.text, text));
