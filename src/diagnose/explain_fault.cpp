@@ -218,6 +218,12 @@ void missing_arrivals(Counterexample& c, const Replay& r, const Fault& f, const 
     }
     if (lines.empty()) {
         c.missing = "no statement of the kernel ever arrives at it";
+        if (worst.bytes < 0)
+            c.hint = fmt::format(
+                "a copy brings bytes, and somebody must announce them and arrive: {}[{}].expect({}) before the copy, once a phase; rings "
+                "(tw.pipeline) do it in acquire()",
+                b.name, worst.slot, -worst.bytes);
+        else c.hint = fmt::format("somebody arrives once a phase: {}[{}].arrive()", b.name, worst.slot);
     } else if (got > 0) {
         c.missing = fmt::format("it expects {} arrivals a phase and gets {}", b.arrivals, got);
         if (f.stuck.size() == 1)
@@ -443,6 +449,10 @@ void explain_in_flight(Counterexample& c, const Fault& f, const TwoTouches& two)
 
 // Faults that one statement makes by itself.
 void explain_cause(Counterexample& c, const Fault& f) {
+    if (f.cause == FaultCause::no_fill)
+        c.hint =
+            "say what the elements outside are, by what leaves the result alone: fill=0.0 for a sum or a copy, fill=float(\"-inf\") for a "
+            "maximum";
     if (f.cause == FaultCause::unset_expression) c.missing = "a value for a divisor, or for a variable, at these sizes";
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";

@@ -156,7 +156,12 @@ private:
         if (e->op == ElementOp::index) {
             if (e->index.kind() == ir::ExprKind::add || e->index.kind() == ir::ExprKind::sub)
                 all.push_back(index_like(e, e->index->args[0]));
-            for (int by : {1, -1}) all.push_back(index_like(e, e->index + by));
+            const auto kind = e->index.kind();
+            const bool condition = kind == ir::ExprKind::lt || kind == ir::ExprKind::le || kind == ir::ExprKind::eq ||
+                                   kind == ir::ExprKind::ne || kind == ir::ExprKind::logic_and || kind == ir::ExprKind::logic_or;
+            if (!condition) {
+                for (int by : {1, -1}) all.push_back(index_like(e, e->index + by));
+            }
             if (e->index.kind() == ir::ExprKind::size) {
                 for (int v = 0; v < static_cast<int>(k_.sizes.size()); ++v) {
                     if (v != e->index->id) all.push_back(index_like(e, ir::size_expr(v)));

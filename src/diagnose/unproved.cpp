@@ -356,7 +356,8 @@ UnprovedReasons about_programs() {
 UnprovedReasons about_integers() {
     return {
         {"could not show", "the condition was neither proved nor refuted for all sizes",
-         "add what makes it true as tw.assume (a multiple, a bound), clamp the index with tw.min or tw.max, or give the load a fill"},
+         "add what makes it true as tw.assume (a multiple, a bound), clamp the index with tw.min or tw.max, or give the load a fill and a "
+         "slice there (r : r + 1 instead of r: an integer index is not masked)"},
     };
 }
 
@@ -385,6 +386,25 @@ std::string name_after(const std::string& text, std::size_t at) {
     std::size_t end = at;
     while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
     return text.substr(at, end - at);
+}
+
+// Where what is stored differs by whether an element of an index tensor lies inside: nothing was promised of it.
+std::string of_unpromised_index(const ir::Kernel& k, const std::string& reason) {
+    const std::size_t is = reason.find("but it is where(");
+    if (is == std::string::npos) return "";
+    const std::string expected = reason.substr(0, is), actual = reason.substr(is);
+    for (const ir::Tensor& t : k.tensors) {
+        if (target::info(t.dtype).is_float || t.content_range || t.inverse_of >= 0) continue;
+        const std::string element = t.name + "[";
+        if (expected.find("[" + element) == std::string::npos) continue;  // gathers by it
+        const std::size_t in = actual.find(element);
+        if (in == std::string::npos || in > actual.find("), ")) continue;  // not in the condition
+        return fmt::format(
+            "\n      `{0}` may name a place outside the tensor, where the load gives its fill\n      passes: promise its range: "
+            "{0}: tw.Tensor({1}, ..., range=SIZE)",
+            t.name, target::name(t.dtype));
+    }
+    return "";
 }
 
 }  // namespace
@@ -417,6 +437,7 @@ std::string with_forms(const ir::Kernel& k, const std::string& reason) {
         if (!said.insert(meaning).second) continue;
         told += fmt::format("\n      {}{}\n      passes: {}", where, meaning, r.passes);
     }
+    if (said.empty()) told += of_unpromised_index(k, reason);
     return told;
 }
 

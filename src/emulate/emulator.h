@@ -74,6 +74,7 @@ enum class FaultCause : std::uint8_t {
     initialisation,     // of an mbarrier
     no_wgmma_fence,     // between ordinary instructions and a wgmma
     unfinished_wgmma,   // at the end
+    no_fill,            // a load beyond a tensor that does not say what lies there
     unset_expression,   // a variable without value, a division by zero
     cluster_barrier,    // arrivals and waits that are no pairs
     too_many_arrivals,  // in a phase of an mbarrier

@@ -176,7 +176,7 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
                 global_touch(op.src.tensor, *offset, false, false, w, t % 32, s, access_of(w, t % 32, s), w.knows);
                 x = load_value(&tensor.bytes[static_cast<std::size_t>(*offset * size)], tensor.dtype);
             } else if (!op.has_fill) {
-                fault(FaultKind::out_of_bounds,
+                fault({FaultKind::out_of_bounds, FaultCause::no_fill},
                       "a load beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill value", &w, t % 32, s);
                 return;
             }

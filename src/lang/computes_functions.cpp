@@ -1,4 +1,5 @@
 // The functions that `computes` knows, by name.
+#include "base/nearest_name.h"
 #include "lang/computes.h"
 
 #include "lang/computes_token.h"
@@ -52,17 +53,12 @@ std::optional<ReductionKind> find_reduction(std::string_view name) {
     return std::nullopt;
 }
 
-std::string_view nearest_computes_function(std::string_view name) {
-    std::string_view best;
-    std::size_t best_distance = 3;  // further away it is no misspelling
-    const auto consider = [&](std::string_view candidate) {
-        const std::size_t distance = edit_distance(name.substr(0, 40), candidate);
-        if (distance < best_distance) best = candidate, best_distance = distance;
-    };
-    for (const ElementwiseFunction& function : kElementwise) consider(function.name);
-    for (int i = 0; i < kReductions; ++i) consider(spelling(static_cast<ReductionKind>(i)));
-    for (const target::DType dtype : target::all_dtypes) consider(target::name(dtype));
-    return best;
+std::string nearest_computes_function(std::string_view name) {
+    NearestName nearest(name);
+    for (const ElementwiseFunction& function : kElementwise) nearest.consider(function.name);
+    for (int i = 0; i < kReductions; ++i) nearest.consider(spelling(static_cast<ReductionKind>(i)));
+    for (const target::DType dtype : target::all_dtypes) nearest.consider(target::name(dtype));
+    return nearest.best();
 }
 
 }  // namespace tw::lang

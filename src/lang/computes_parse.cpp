@@ -510,7 +510,7 @@ private:
         const ElementwiseFunction* function = find_elementwise(name);
         if (function == nullptr) {
             auto& report = fail(Code::computes_unknown_function, name_span, fmt::format("'{}' is not a function here", name));
-            const std::string_view near = nearest_computes_function(name);
+            const std::string near = nearest_computes_function(name);
             if (!near.empty()) report.with_hint(fmt::format("did you mean {}?", near));
             return nothing();
         }

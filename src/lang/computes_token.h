@@ -57,7 +57,7 @@ std::string_view describe(ComputesTokenKind kind);
 
 std::optional<ReductionKind> find_reduction(std::string_view name);
 // The cast, function or reduction that `name` may be a misspelling of; empty when none is near.
-std::string_view nearest_computes_function(std::string_view name);
+std::string nearest_computes_function(std::string_view name);
 
 // How deep the deepest of a node's children is.
 int deepest_child(const ComputesSpec& spec, const TermNode& node);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest_name.h"
 #include "base/text.h"
 #include "ir/legality.h"
 #include "lang/bundle.h"
@@ -456,6 +457,30 @@ std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& s
     return std::move(draft.kernel);
 }
 
+void unknown_constant(const ModuleScope& scope, const std::vector<lang::StmtId>& kernels, const std::string& name, DiagnosticSink& sink) {
+    auto& diagnostic = sink.error(Code::unknown_constant, {}, fmt::format("no kernel of this file has a const parameter '{}'", name));
+    const auto size = scope.names.find(name);
+    if (size != scope.names.end() && size->second.value.is(Value::Kind::size)) {
+        diagnostic.with_hint(
+            fmt::format("{} is a size, which tensors bring along at the launch, and not of this kernel where one was named", name));
+        return;
+    }
+    NearestName nearest(name);
+    std::string all;
+    for (lang::StmtId id : kernels) {
+        for (const lang::Parameter& p : scope.heads.at(id.index).parameters) {
+            const auto* call = p.annotation ? scope.ast->get_if<lang::Call>(p.annotation) : nullptr;
+            const auto* callee = scope.ast->get_if<lang::Attribute>(call ? call->callee : p.annotation);
+            if (!callee || (callee->name != "const" && callee->name != "each")) continue;
+            nearest.consider(p.name);
+            if ((" " + all + ",").find(" " + p.name + ",") == std::string::npos) all += (all.empty() ? "" : ", ") + p.name;
+        }
+    }
+    diagnostic.with_hint(!nearest.best().empty() ? fmt::format("did you mean {}?", nearest.best())
+                         : all.empty()           ? "its kernels have none"
+                                                 : "they have " + all);
+}
+
 }  // namespace
 
 std::span<const std::string_view> step_names() { return kSteps; }
@@ -486,7 +511,7 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
             }
         }
         if (!known) {
-            sink.error(Code::unknown_constant, {}, fmt::format("no kernel of this file has a const parameter '{}'", name));
+            unknown_constant(scope, reader.kernels, name, sink);
             failed = true;
         }
     }

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/codes.h"
+#include "base/nearest_name.h"
 
 namespace tw::lower {
 namespace {
@@ -51,13 +51,10 @@ bool is_builtin(const std::string& name) { return std::find(std::begin(kBuiltins
 std::vector<std::string> builtin_names() { return {std::begin(kBuiltins), std::end(kBuiltins)}; }
 
 std::string nearest_builtin_hint(const std::string& name) {
-    std::size_t best = 3;
-    std::string_view nearest;
-    for (std::string_view candidate : kBuiltins) {
-        const std::size_t distance = edit_distance(name, candidate);
-        if (distance < best) best = distance, nearest = candidate;
-    }
-    return nearest.empty() ? "docs/language.md lists every name" : "did you mean tw." + std::string(nearest) + "?";
+    if (std::string hint = borrowed_function(name); !hint.empty()) return hint;
+    NearestName nearest(name);
+    for (std::string_view candidate : kBuiltins) nearest.consider(candidate);
+    return nearest.best().empty() ? "docs/language.md lists every name" : "did you mean tw." + nearest.best() + "?";
 }
 
 bool has_method(const Value& v, const std::string& name) {
@@ -70,7 +67,9 @@ bool has_method(const Value& v, const std::string& name) {
     return false;
 }
 
-std::string method_hint(const Value& v) {
+std::string method_hint(const Value& v, const std::string& name) {
+    if (std::string hint = borrowed_method(v, name); !hint.empty()) return hint;
+    if (v.is(Value::Kind::barriers)) return "take one of them: bars[0].wait(0), bars[i].arrive()";
     for (const Methods& m : kMethods) {
         if (m.kind != v.kind) continue;
         std::string s;

@@ -11,10 +11,16 @@ namespace tw::lower {
 
 bool is_builtin(const std::string& name);
 std::vector<std::string> builtin_names();
-// "did you mean 'wgmma_wait'?", or nothing when no name is near.
+// What stands for a borrowed name, or "did you mean tw.wgmma_wait?", or where all names are listed.
 std::string nearest_builtin_hint(const std::string& name);
 bool has_method(const Value& v, const std::string& name);
-std::string method_hint(const Value& v);
+std::string method_hint(const Value& v, const std::string& name);
+
+// Names that people bring along from Triton, PyTorch, NumPy and CUDA: what the language has in their place, or nothing.
+std::string borrowed_function(const std::string& name);  // tw.NAME
+std::string borrowed_name(const std::string& name);      // NAME
+std::string borrowed_method(const Value& receiver, const std::string& name);
+std::string keyword_hint(const std::string& name, const std::string& otherwise);  // of an argument NAME=
 
 // Names that a file gives in strings (kernels, programs, roles, sizes) are identifiers (base/identifier.h).
 std::string not_a_name(const std::string& text);

@@ -58,7 +58,7 @@ std::optional<Bound> Resolver::bind(const CallArgs& args, const std::string& nam
         for (const std::string& n : names) known |= n == key;
         if (!known) {
             error(Code::unknown_keyword, args.keyword_spans.at(key), fmt::format("{} has no parameter '{}'", name, key),
-                  names.empty() ? "it takes no arguments" : "its parameters are " + signature);
+                  keyword_hint(key, names.empty() ? "it takes no arguments" : "its parameters are " + signature));
             return std::nullopt;
         }
         if (bound.value.count(key)) {

@@ -118,7 +118,10 @@ std::optional<ir::Expr> Resolver::as_expr(const Value& v, Span span, const char*
         default: break;
     }
     error(Code::type_mismatch, span, fmt::format("{} must be an integer, not {}", what, describe(v)),
-          v.is(K::tile) ? "a tile's values differ between threads; control flow and indices need uniform integers" : "");
+          !v.is(K::tile) ? ""
+          : v.tile->shape.empty() && target::info(v.tile->dtype).is_float
+              ? "integers are divided by // (rounded down) or tw.cdiv (rounded up); what is computed in floats is no index"
+              : "a tile's values differ between threads; control flow and indices need uniform integers");
     return std::nullopt;
 }
 
@@ -498,7 +501,8 @@ Value Resolver::attribute(const lang::Attribute& a, Span span) {
         return v;
     }
     if (!has_method(base, a.name)) {
-        return error(Code::unknown_attribute, a.name_span, fmt::format("{} has no '{}'", describe(base), a.name), method_hint(base));
+        return error(Code::unknown_attribute, a.name_span, fmt::format("{} has no '{}'", describe(base), a.name),
+                     method_hint(base, a.name));
     }
     Value v = Value::named(K::method, a.name);
     v.items.push_back(std::move(base));

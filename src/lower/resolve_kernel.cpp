@@ -246,7 +246,11 @@ bool Resolver::const_parameter(const lang::Parameter& p, const std::map<std::str
         callee.is(K::builtin) && (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const" || callee.text == "each");
     if (!known || (callee.text != "const" && !c)) {
         error(Code::bad_parameter, ast[p.annotation].span,
-              fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)), kParameterKinds);
+              fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)),
+              callee.is(K::builtin) && callee.text == "int"
+                  ? "a number at the launch is tw.scalar(i32), or a size: N = tw.sizes(\"N\"); one at compile time is tw.const"
+              : callee.is(K::builtin) && callee.text == "float" ? "a number at the launch is tw.scalar(f32)"
+                                                                : kParameterKinds);
         return false;
     }
     if (d.taken.count(p.name)) {
@@ -390,7 +394,7 @@ bool Resolver::option(const lang::Argument& a, Options& out) {
         return n.has_value();
     }
     error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword),
-          "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
+          keyword_hint(a.keyword, "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch"));
     return false;
 }
 

@@ -159,7 +159,13 @@ bool Resolver::set_grid(std::vector<ir::Expr> grid, bool persistent, Span span) 
         for (int i = 0; i < 3; ++i) same &= ir::same(grid[static_cast<std::size_t>(i)], d.kernel.grid[i]);
         if (!same) {
             auto& diagnostic = cx.error(Code::bad_grid, span, "the kernel's grid is set twice, differently");
-            diagnostic.with_note(grid_span_, "it is set here").with_hint("the tile loops of all roles run over the same tiles");
+            diagnostic.with_note(grid_span_, "it is set here");
+            if (persistent && d.kernel.persistent) diagnostic.with_hint("the tile loops of all roles run over the same tiles");
+            else
+                diagnostic.with_hint(
+                    "tw.tiles and tw.persistent set the grid themselves: as many blocks as the GPU holds at once, at most one a tile; "
+                    "leave "
+                    "tw.grid out");
             return false;
         }
         return true;

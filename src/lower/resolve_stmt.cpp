@@ -1,6 +1,7 @@
 // Statements: scopes, assignment, branches. Loops and roles are in resolve_loop.cpp.
 #include <fmt/format.h>
 
+#include "base/nearest_name.h"
 #include "lower/facts.h"
 #include "lower/resolver.h"
 #include "lower/size_limits.h"
@@ -91,22 +92,25 @@ Value Resolver::lookup(const std::string& name, Span span) {
         diagnostic.with_note(ended->second, "it is defined here").with_hint("define it before the loop, branch or role");
         return {};
     }
-    if (const auto foreign = ast.foreign.find(name); foreign != ast.foreign.end())
+    if (const auto foreign = ast.foreign.find(name); foreign != ast.foreign.end()) {
+        const std::string hint = borrowed_name(name);
+        if (!hint.empty()) return error(Code::unknown_name, span, fmt::format("'{}' is not defined in the language", name), hint);
         return error(
             Code::unknown_name, span, fmt::format("'{}' is not defined in the language", name),
             fmt::format("'{0}' comes from '{1}', which is no kernel file: no {1}.py that imports tilewright lies in this file's folder or "
                         "among the kernels of the package",
                         name, foreign->second));
-    std::string hint;
-    std::size_t best = 3;
-    auto consider = [&](const std::string& candidate) {
-        const std::size_t distance = edit_distance(name, candidate);
-        if (distance < best) best = distance, hint = "did you mean '" + candidate + "'?";
-    };
-    for (const Frame& f : frames_) {
-        for (const auto& [n, b] : f.names) consider(n);
     }
-    for (const auto& [n, b] : module.names_in(span.file)) consider(n);
+    std::string hint = borrowed_name(name);
+    if (hint.empty()) {
+        NearestName nearest(name);
+        for (const Frame& f : frames_) {
+            for (const auto& [n, b] : f.names) nearest.consider(n);
+        }
+        for (const auto& [n, b] : module.names_in(span.file)) nearest.consider(n);
+        if (!nearest.best().empty()) hint = "did you mean '" + nearest.best() + "'?";
+        else if (is_builtin(name)) hint = "it is tw." + name;
+    }
     return error(Code::unknown_name, span, fmt::format("'{}' is not defined", name), hint);
 }
 

@@ -106,7 +106,8 @@ std::optional<Expr> TermBuilder::index(TermId id, const Env& env) {
             open_lets_.pop_back();
             return e;
         }
-        sink_.error(Code::computes_unknown_name, span, fmt::format("'{}' is not a size or an integer constant", f->name));
+        sink_.error(Code::computes_unknown_name, span, fmt::format("'{}' is not a size or an integer constant", f->name))
+            .with_hint("index variables stand on the left, or in a reduction: sum(n, X[m, n])");
         return std::nullopt;
     }
     if (auto* e = std::get_if<lang::Element>(&node)) {
@@ -451,10 +452,11 @@ Term TermBuilder::reduction(const lang::Reduction& r, Span span, const Env& env)
         case R::prod: return fold("prod", r, env);
         case R::max: return fold("max", r, env);
         case R::min: return fold("min", r, env);
-        case R::any: return fold("any", r, env);
+        // Extremes of ones and zeros, as a kernel folds them; of nothing, `any` is false and `all` true.
+        case R::any:
         case R::all: {
-            Term t = fold("any", r, env, [](const Term& x) { return call("not", {x}); });
-            return t ? call("not", {t}) : nullptr;
+            Term t = fold(r.kind == R::any ? "max" : "min", r, env, [](const Term& x) { return call("select", {x, num(1), num(0)}); });
+            return t ? call("lt", {num(0), t}) : nullptr;
         }
         // The first index at which the extreme value stands: a minimum over indices, with the minimum's identity elsewhere.
         case R::argmax:

@@ -275,8 +275,14 @@ private:
                 parsed = compact_check(parsed);
             }
         } else if (schema.rfind("tilewright error", 0) == 0) {
-            result["content"][0]["text"] = parsed["message"].get<std::string>() + "\n" +
-                                           (parsed["fix"] == "" ? "" : "fix: " + parsed["fix"].get<std::string>() + "\n");
+            std::string said =
+                parsed.value("message", "") + "\n" + (parsed.value("fix", "").empty() ? "" : "fix: " + parsed.value("fix", "") + "\n");
+            // Options of the command are arguments of the tool.
+            for (const auto& [option, argument] : {std::pair{"--set ", "sizes: "}, std::pair{"--dtype ", "dtypes: "},
+                                                   std::pair{"--shape ", "shapes: "}, std::pair{"--scalar ", "scalars: "}})
+                for (std::size_t at = 0; (at = said.find(option, at)) != std::string::npos; at += std::string_view(argument).size())
+                    said.replace(at, std::string_view(option).size(), argument);
+            result["content"][0]["text"] = std::move(said);
         }
         result["structuredContent"] = std::move(parsed);
         return result;
@@ -284,8 +290,9 @@ private:
 
     json work(const plan::Tool& tool, json arguments, Call& call) {
         bool detail = false;
+        if (auto bad = plan::argument_problem(listed(tool.name, tool.description, tool.schema)["inputSchema"], arguments))
+            return answer_json(*bad + "\n", true);
         if (tool.name == "check" && arguments.contains("detail")) {
-            if (!arguments["detail"].is_boolean()) return answer_json("argument 'detail' is true or false\n", true);
             detail = arguments["detail"].get<bool>();
             arguments.erase("detail");
         }

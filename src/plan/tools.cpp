@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "lower/lower.h"
 #include "runtime/worker.h"
@@ -493,7 +494,10 @@ ToolAnswer call_tool(const Tool& tool, const json& arguments, const ToolOptions&
     // Statuses 1 and 3 are answers about the kernel; anything else but 0 is none.
     answer.failed = !(result.end == End::finished || (result.end == End::failed && (result.status == 1 || result.status == 3)));
     std::string text = result.answer;
-    if (!result.words.empty()) text += (text.empty() ? "" : "\n") + result.words;
+    // An error in JSON has all that the words beside it say.
+    const json said = result.status != 0 ? parse_json(result.answer) : json();
+    const bool told = said.is_object() && said.contains("schema") && said["schema"] == "tilewright error 1";
+    if (!result.words.empty() && !told) text += (text.empty() ? "" : "\n") + result.words;
     if (result.end != End::finished && result.end != End::failed) text = fmt::format("{} {}\n{}", tool.name, result.sentence(), text);
     replace_all(text, scratch.path().string() + "/", "");
     answer.text = safe_text(text, options.answer_characters);

@@ -103,3 +103,14 @@ def test_pictures_are_images_and_tune_lists_its_points(tmp_path):
     assert not points.isError and "STAGES" in points.content[0].text and len(points.content[0].text) < 4000
     assert empty.isError and "sizes" in empty.content[0].text
     assert not tools["tune"].annotations.readOnlyHint
+
+
+def test_an_error_is_said_once_in_words_and_in_terms_of_the_arguments(tmp_path):
+    text = (SOURCE / "kernels/vector_add.py").read_text()
+    wrong = in_session(lambda s: s.call_tool("check", {"source": text, "kernel": "vector_ad"}), tmp_path)
+    assert wrong.isError and wrong.content[0].text == "there is no kernel 'vector_ad' in kernel.py\nfix: did you mean vector_add?\n"
+    assert wrong.structuredContent["schema"] == "tilewright error 1"
+    lacking = in_session(lambda s: s.call_tool("run", {"source": text, "sizes": {}}), tmp_path)
+    assert lacking.isError and "fix: add sizes: N=..." in lacking.content[0].text and "--set" not in lacking.content[0].text
+    unknown = in_session(lambda s: s.call_tool("check", {"source": text, "details": True}), tmp_path)
+    assert unknown.isError and "detail, " in unknown.content[0].text

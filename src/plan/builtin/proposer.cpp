@@ -102,6 +102,11 @@ std::vector<Sketch> first_sketches(const tasks::Task& task, const Facts& facts) 
 }
 
 Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch) {
+    for (const ir::Equation& e : task.spec->computes.equations)
+        if (e.scatter)
+            return Unexpected{fmt::format("an index of `{}` on the left is an element of `{}`: scatters are not written",
+                                          task.spec->tensors[static_cast<std::size_t>(e.output)].name,
+                                          task.spec->tensors[static_cast<std::size_t>(e.scatter->index)].name)};
     if (sketch.skeleton == "tile") return write_tile_kernel(task, sketch);
     if (sketch.skeleton == "contraction") return write_contraction_kernel(task, sketch);
     if (sketch.skeleton == "attention") return write_attention_kernel(task, sketch);

@@ -4,6 +4,8 @@
 // write and that is proved by itself; that the launches together are the task is proved for the program. It is what is left where one
 // kernel for everything is not written or not proved. Each stage has its own part of the sketch ("2.bq"), so that techniques apply to it.
 #include <algorithm>
+#include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -165,6 +167,32 @@ private:
         return !reads_buffer(t) && is_integer_term(t, spec_);
     }
 
+    // A launch knows the sizes of what it is given: a size that the stage speaks of (the length of a mean whose sum came before) and that
+    // is no dimension of its tensors comes with a tensor that has it.
+    void add_sizes(tasks::Task& stage, const std::vector<tasks::TensorSpec>& written) const {
+        const auto has = [](const tasks::TensorSpec& t, const std::string& size) {
+            return std::find(t.dims.begin(), t.dims.end(), size) != t.dims.end();
+        };
+        std::vector<std::string> words;
+        std::string word;
+        for (const char c : stage.computes + " ") {
+            if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') word += c;
+            else if (!word.empty()) words.push_back(std::exchange(word, ""));
+        }
+        for (const std::string& size : spec_.sizes) {
+            if (std::find(words.begin(), words.end(), size) == words.end()) continue;
+            const auto known = [&](const tasks::TensorSpec& t) { return has(t, size); };
+            if (std::any_of(stage.tensors.begin(), stage.tensors.end(), known) || std::any_of(written.begin(), written.end(), known))
+                continue;
+            for (const tasks::TensorSpec& t : task_.tensors) {
+                const auto id = static_cast<std::size_t>(&t - task_.tensors.data());
+                if (!known(t) || spec_.tensors[id].is_output) continue;
+                stage.tensors.push_back(t);
+                break;
+            }
+        }
+    }
+
     // The task of one stage: what it reads, in the task's order, then what it writes.
     void add(const std::string& name, const std::string& computes, const std::set<int>& tensors, const std::set<int>& scalars,
              const std::vector<std::string>& outputs) {
@@ -183,10 +211,13 @@ private:
                                     ? *task_.tensor(tensor)
                                     : buffers_[static_cast<std::size_t>(id) - spec_.tensors.size()]);
         }
+        std::vector<tasks::TensorSpec> written;
         for (const std::string& o : outputs) {
             const tasks::TensorSpec* own = task_.tensor(o);
-            t.tensors.push_back(own ? *own : buffers_.back());
+            written.push_back(own ? *own : buffers_.back());
         }
+        add_sizes(t, written);
+        t.tensors.insert(t.tensors.end(), written.begin(), written.end());
         for (int id : scalars) t.scalars.push_back(task_.scalars[static_cast<std::size_t>(id)]);
         for (const tasks::TensorSpec& x : t.tensors) stage.arguments.push_back(x.name);
         for (const tasks::ScalarSpec& x : t.scalars) stage.arguments.push_back(x.name);

@@ -20,6 +20,9 @@ Value TileWriter::load(const Term& t) {
         if (!view.empty()) view += ", ";
         if (e.kind() == ExprKind::constant) {
             view += std::to_string(e->value);
+            const Expr& dim = tensor.dims[static_cast<std::size_t>(&e - t->indices.data())];
+            std::string bound = fmt::format("{} < {}", e->value, text_of(dim, spec_));
+            if (!dim.as_constant() && std::find(assumes_.begin(), assumes_.end(), bound) == assumes_.end()) assumes_.push_back(bound);
             continue;
         }
         const int c = e.kind() == ExprKind::var ? class_of(e->id) : -1;
