@@ -9,7 +9,8 @@
 // operator, '=' or ','; '#' starts a comment):
 //
 //   spec       = equation { (';' | line end) equation }
-//   equation   = ['let'] NAME [ '[' left { ',' left } ']' ] '=' expr
+//   equation   = ['let'] NAME [ '[' left { ',' left } ']' ] becomes expr
+//   becomes    = '=' | '+=' | 'max' '=' | 'min' '='
 //   left       = VAR | VAR 'in' range | INTEGER | NAME '[' VAR { ',' VAR } ']'
 //   range      = expr ':' expr                                     half open; bounds are index expressions
 //   expr       = or-chain of and-chains of ['not'] comparisons of sums; usual precedence, '**' binds tightest
@@ -25,6 +26,11 @@
 //   * cache[slot[t], n] = ... scatters: the equation is for the elements that slot names, one for every t, and others keep what they
 //     hold. An index outside the tensor names nothing. One index may be such an element; the last of its indices is a variable of its
 //     own, the others are variables of the left side.
+//   * G[idx[t], n] += X[t, n] updates: to what an element held, or to the 0 that the launcher put there, comes the sum of X[t, n] over all
+//   t
+//     with idx[t] at its place; `max=` and `min=` take the largest or smallest of them. Variables of index tensors that are no index of the
+//     left side are the sources: here they are folded, and may name a place any number of times. Without an index tensor, S[n] += e is
+//     S[n] = S[n] + e.
 //   * `let s[i, j] = ...` names an intermediate; `let scale = 0.125` a value. It may be used in later equations, at other
 //   indices.
 //   * Reductions bind their variables in the body, not in their own ranges: sum(j in 0:i+1, e) is a causal sum. Several
@@ -151,8 +157,11 @@ struct LeftIndex {
     Span tensor_span;
     std::vector<IndexBinding> variables;  // its indices, without ranges; the last one is bound here, the others elsewhere on the left
 };
+enum class Becomes : std::uint8_t { value, sum, maximum, minimum };  // =, +=, max=, min=
+
 struct ComputesEquation {
     bool is_let = false;
+    Becomes becomes = Becomes::value;
     std::string tensor;
     Span tensor_span;
     Span span;

@@ -40,7 +40,21 @@ bool scatters(const ComputesEquation& equation) {
     return std::any_of(equation.indices.begin(), equation.indices.end(), [](const LeftIndex& i) { return !i.tensor.empty(); });
 }
 
+std::vector<IndexBinding> sources_of(const ComputesEquation& equation) {
+    std::vector<IndexBinding> sources;
+    for (const LeftIndex& index : equation.indices) {
+        for (const IndexBinding& v : index.variables) {
+            const auto named = [&](const auto& other) { return other.variable == v.variable; };
+            const bool elsewhere =
+                std::any_of(equation.indices.begin(), equation.indices.end(), [&](const LeftIndex& other) { return named(other.binding); });
+            if (!elsewhere && std::none_of(sources.begin(), sources.end(), named)) sources.push_back(v);
+        }
+    }
+    return sources;
+}
+
 std::optional<RefusedScatter> refused_scatter(const ComputesEquation& equation) {
+    if (equation.becomes != Becomes::value) return std::nullopt;
     const LeftIndex* first = nullptr;
     for (const LeftIndex& index : equation.indices) {
         if (index.tensor.empty()) continue;

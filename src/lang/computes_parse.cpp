@@ -137,14 +137,21 @@ private:
                 equation.indices.push_back(parse_left_index());
             } while (accept(Kind::comma));
             expect(Kind::right_bracket, "after the indices");
+            equation.becomes = parse_becomes();
             if (const auto refused = panicking_ ? std::nullopt : refused_scatter(equation))
                 fail(Code::computes_scatter, refused->span, refused->what).with_hint(refused->hint);
-            else if (scatters(equation)) bind(scattered_by_);
+            else
+                for (const IndexBinding& source : sources_of(equation)) bind(source.variable);
         } else if (at(Kind::left_paren)) {
             fail(Code::computes_left_side, since(begin), "the left side is not a tensor with index variables")
                 .with_hint("an equation is Tensor[i, j] = expression");
+        } else {
+            equation.becomes = parse_becomes();
         }
         if (!expect(Kind::assign, "after the left side")) return;
+        if (equation.is_let && equation.becomes != Becomes::value)
+            fail(Code::computes_left_side, since(begin), "a `let` is defined once: it held nothing before")
+                .with_hint("update the output itself");
         equation.value = parse_expr();
         if (!panicking_ && !at(Kind::separator) && !at(Kind::end)) {
             fail(Code::computes_expected_token, here(), fmt::format("expected the end of the equation, {}", found()))
@@ -154,6 +161,18 @@ private:
         equation.span = since(begin);
         define(name, equation);
         spec_.equations.push_back(std::move(equation));
+    }
+
+    // What stands before the '=' of an update.
+    Becomes parse_becomes() {
+        if (kind(1) != Kind::assign || token().end != token(1).begin) return Becomes::value;
+        const std::string_view word = text(token());
+        const Becomes becomes = at(Kind::plus)                    ? Becomes::sum
+                                : at(Kind::name) && word == "max" ? Becomes::maximum
+                                : at(Kind::name) && word == "min" ? Becomes::minimum
+                                                                  : Becomes::value;
+        if (becomes != Becomes::value) advance();
+        return becomes;
     }
 
     LeftIndex parse_left_index() {
@@ -194,8 +213,7 @@ private:
                     .with_hint("write cache[slot[t], n]; arithmetic belongs into the contents of the index tensor");
                 return index;
             }
-            scattered_by_ = text(token());
-            index.variables.push_back({std::string(scattered_by_), here(), {}, {}});
+            index.variables.push_back({std::string(text(token())), here(), {}, {}});
             advance();
         } while (accept(Kind::comma));
         expect(Kind::right_bracket, "after the indices");
@@ -586,7 +604,6 @@ private:
     bool panicking_ = false;
     int nesting_ = 0;
     Diagnostic scratch_;
-    std::string_view scattered_by_;                             // the last variable of the last slot[t] on a left side
     std::unordered_map<std::string_view, int> bound_;           // how often each name is bound around this place
     std::unordered_map<std::string_view, Definition> defined_;  // by tensor
     std::unordered_map<std::string_view, bool> values_;         // `let` names without indices

@@ -55,7 +55,8 @@ public:
             }
             out_ += ']';
         }
-        out_ += " = ";
+        static constexpr std::string_view signs[] = {" = ", " += ", " max= ", " min= "};
+        out_ += signs[static_cast<std::size_t>(equation.becomes)];
         term(equation.value, kOr);
     }
 

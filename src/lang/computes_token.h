@@ -68,6 +68,8 @@ struct RefusedScatter {
     std::string what, hint;
 };
 bool scatters(const ComputesEquation& equation);
+// The variables of its index tensors that are no index of the left side: they run over what is written, or folded.
+std::vector<IndexBinding> sources_of(const ComputesEquation& equation);
 std::optional<RefusedScatter> refused_scatter(const ComputesEquation& equation);
 
 }  // namespace tw::lang

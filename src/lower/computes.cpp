@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -52,6 +53,14 @@ bool runs_over(const lang::ComputesSpec& spec, const ComputesNames& names, const
     sink.error(Code::computes_ranges_disagree, variable.span,
                fmt::format("'{}' runs over dimensions of different extents", variable.variable))
         .with_hint(fmt::format("give its range: {} in 0:N", variable.variable));
+    return false;
+}
+
+// Does a variable of the left side run over a whole dimension of this extent?
+bool runs_over_left(const lang::ComputesEquation& e, const ir::Equation& eq, const std::string& name, const Expr& extent) {
+    for (std::size_t d = 0; d < e.indices.size(); ++d) {
+        if (e.indices[d].binding.variable == name) return !e.indices[d].binding.low && ir::same(eq.output_extents[d], extent);
+    }
     return false;
 }
 
@@ -133,6 +142,76 @@ bool resolve_scattered(const lang::ComputesSpec& spec, const lang::ComputesEquat
     return true;
 }
 
+// G[idx[t], n] += ...: the variables of its index tensors that are no index of the left side.
+struct Sources {
+    std::vector<std::pair<int, Expr>> variables;  // each in [0, extent)
+    std::vector<Term> named;                      // idx[t] == place
+};
+
+bool resolve_sources(const lang::ComputesSpec& spec, const lang::ComputesEquation& e, const ComputesNames& names, TermBuilder& builder,
+                     TermBuilder::Env& env, ir::Equation& eq, Sources& sources, DiagnosticSink& sink) {
+    auto refuse = [&](Code code, Span span, std::string what) {
+        sink.error(code, span, std::move(what));
+        return false;
+    };
+    std::map<std::string, Expr> extents;
+    for (std::size_t d = 0; d < e.indices.size(); ++d) {
+        const lang::LeftIndex& left = e.indices[d];
+        if (left.tensor.empty()) continue;
+        const int number = builder.tensor(left.tensor);
+        if (number < 0)
+            return refuse(Code::computes_unknown_name, left.tensor_span, fmt::format("'{}' is not a tensor parameter", left.tensor));
+        const ir::Tensor& index = (*names.tensors)[static_cast<std::size_t>(number)];
+        if (std::any_of(spec.equations.begin(), spec.equations.end(), [&](const auto& other) { return other.tensor == left.tensor; }))
+            return refuse(Code::computes_scatter, left.tensor_span,
+                          fmt::format("{} is an output: what it names would change", left.tensor));
+        if (target::info(index.dtype).is_float)
+            return refuse(Code::computes_not_integer, left.tensor_span,
+                          fmt::format("{} holds {} values, which are no indices", left.tensor, target::name(index.dtype)));
+        if (index.dims.size() != left.variables.size())
+            return refuse(Code::computes_index_count, left.binding.span,
+                          fmt::format("{} has {} dimensions, here are {} indices", left.tensor, index.dims.size(), left.variables.size()));
+        std::vector<Expr> args;
+        for (std::size_t i = 0; i < left.variables.size(); ++i) {
+            const auto& [name, span, low, high] = left.variables[i];
+            if (!env.count(name)) {
+                eq.index_names.push_back(name);
+                sources.variables.emplace_back(static_cast<int>(eq.index_names.size()) - 1, index.dims[i]);
+                env[name] = ir::var_expr(sources.variables.back().first);
+                extents[name] = index.dims[i];
+                if (!runs_over(spec, names, left.variables[i], e.value, index.dims[i], sink)) return false;
+            } else if (extents.count(name) ? !ir::same(extents.at(name), index.dims[i]) : !runs_over_left(e, eq, name, index.dims[i])) {
+                return refuse(Code::computes_scatter, span, fmt::format("'{}' does not run over just the rows of {}", name, left.tensor));
+            }
+            args.push_back(env.at(name));
+        }
+        sources.named.push_back(ir::apply_term(
+            "eq", {ir::element_term(number, std::move(args)), ir::index_term(ir::start_of(eq, d) + ir::var_expr(eq.output_vars[d]))}));
+    }
+    return true;
+}
+
+// An update, of every element of the output: what it held, or the launcher's 0, with all that comes to it.
+Term updated(lang::Becomes becomes, const ir::Equation& eq, const ir::Tensor& output, const Sources& sources, Term value) {
+    const bool adds = becomes == lang::Becomes::sum;
+    const std::string fold = adds ? "sum" : becomes == lang::Becomes::maximum ? "max" : "min";
+    const double none = adds                                ? 0
+                        : becomes == lang::Becomes::maximum ? -std::numeric_limits<double>::infinity()
+                                                            : std::numeric_limits<double>::infinity();
+    if (!sources.named.empty()) {
+        Term named = sources.named.front();
+        for (std::size_t i = 1; i < sources.named.size(); ++i) named = ir::apply_term("and", {named, sources.named[i]});
+        value = ir::apply_term("select", {named, value, ir::constant_term(none)});
+    }
+    for (std::size_t i = sources.variables.size(); i-- > 0;)
+        value = ir::reduce_term(fold, sources.variables[i].first, Expr(0), sources.variables[i].second, value);
+    if (output.zero_initialised && adds) return value;
+    std::vector<Expr> own;
+    for (std::size_t d = 0; d < eq.output_vars.size(); ++d) own.push_back(ir::start_of(eq, d) + ir::var_expr(eq.output_vars[d]));
+    const Term held = output.zero_initialised ? ir::constant_term(0) : ir::element_term(eq.output, std::move(own));
+    return ir::apply_term(adds ? "add" : fold, {held, value});
+}
+
 // Every element of the output: what is written there where the index tensor names it, else what it held.
 void say_of_all_elements(ir::Equation& eq) {
     ir::Scatter& s = *eq.scatter;
@@ -184,7 +263,10 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
         TermBuilder::Env env;
         if (!resolve_left(spec, e, t, names, builder, env, eq, sink)) continue;
         const bool scatters = std::any_of(e.indices.begin(), e.indices.end(), [](const auto& i) { return !i.tensor.empty(); });
-        if (scatters && !resolve_scattered(spec, e, names, builder, env, eq, sink)) continue;
+        const bool updates = e.becomes != lang::Becomes::value;
+        Sources sources;
+        if (updates && !resolve_sources(spec, e, names, builder, env, eq, sources, sink)) continue;
+        if (scatters && !updates && !resolve_scattered(spec, e, names, builder, env, eq, sink)) continue;
         if (std::all_of(eq.output_starts.begin(), eq.output_starts.end(), [](const Expr& x) { return x.is_constant(0); }))
             eq.output_starts.clear();
         eq.value = builder.value(e.value, env);
@@ -192,7 +274,8 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
             if (!sink.has_errors()) sink.error(Code::computes_unknown_name, e.span, "the equation cannot be resolved");
             continue;
         }
-        if (scatters) say_of_all_elements(eq);
+        if (updates) eq.value = updated(e.becomes, eq, t, sources, eq.value);
+        else if (scatters) say_of_all_elements(eq);
         out.equations.push_back(std::move(eq));
     }
     return out;

@@ -11,6 +11,7 @@
 #include "base/identifier.h"
 #include "base/text.h"
 #include "lang/computes.h"
+#include "lang/computes_token.h"
 
 namespace tw::tasks {
 namespace {
@@ -123,6 +124,7 @@ private:
         for (const auto& e : spec_.equations) {
             scope_.clear();
             for (const lang::LeftIndex& i : e.indices) bind(i.binding);
+            for (const lang::IndexBinding& source : lang::sources_of(e)) bind(source);
             for (const lang::LeftIndex& i : e.indices) scattered(i);
             walk(e.value, false, false);
             if (e.is_let) {
@@ -132,6 +134,7 @@ private:
             // A `let` links its indices like a tensor does.
             TensorFacts& t = facts(e.tensor);
             t.output = !e.is_let;
+            t.bare |= e.becomes != lang::Becomes::value;  // what it held is read
             t.dims.resize(std::max(t.dims.size(), e.indices.size()));
             for (std::size_t d = 0; d < e.indices.size(); ++d) {
                 if (e.indices[d].binding.variable.empty()) continue;
@@ -143,7 +146,6 @@ private:
     }
     void scattered(const lang::LeftIndex& i) {  // cache[slot[t], n]
         if (i.tensor.empty()) return;
-        bind(i.variables.back());
         TensorFacts& t = facts(i.tensor);
         t.steers = true;
         t.dims.resize(std::max(t.dims.size(), i.variables.size()));

@@ -49,6 +49,8 @@ TEST(Computes, CanonicalSpecifications) {
         "Y[i] = any(k, X[i, k] != 0); Z[i] = all(k, X[i, k] >= 0); W[i] = prod(k, X[i, k])",
         "Y[i] = pow(X[i], 3) + clamp(X[i], 0, 6) + fma(X[i], X[i], 1)",
         "Y[i] = X[i] == 0 or X[i] < (X[i] > 1)",
+        "S[n] += sum(m, X[m, n]); L max= max(m, abs(A[m]))",
+        "G[idx[t], n] += X[t, n]; C[a[b, t], g[b, t]] += 1; H[b, idx[b, t], 0] min= X[b, t]",
     };
     for (const std::string& text : specs) {
         EXPECT_EQ(canonical(text), text);
