@@ -249,6 +249,12 @@ private:
         std::vector<Poly> index;             // per tensor dimension
         Condition inside;                    // what masks the access
         std::map<std::size_t, Poly> limits;  // part of that: a dimension's places from here on
+        struct ByValue {
+            std::size_t dim;
+            Value index;
+            Condition masks;  // `inside` without the bounds of this dimension
+        };
+        std::optional<ByValue> by_value;  // a gathered index that is no integer expression, by its tag
     };
     Place place(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
 
@@ -280,6 +286,14 @@ private:
         } when = When::now;                      // relative to the tile whose elements it writes (Behind)
         Value added = -1;                        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
         const ir::Equation* equation = nullptr;  // `index` counts from the start of its part of the output
+        // atomic: dimensions along which data say where it adds (flow_gathered.cpp). `index` is 0 there, and `added` is what it adds to the
+        // element at the symbol `place`.
+        struct Gathered {
+            std::size_t dim;
+            Atom place;
+        };
+        std::vector<Gathered> gathered;
+        std::string fold = "sum";  // atomic: of what was there and what comes: sum, max or min
         struct End {
             std::size_t dim;
             Poly place;
@@ -299,7 +313,7 @@ private:
     std::optional<Poly> before_permutation(int tensor, std::size_t dim, const Poly& index);
     std::optional<Grouped> grouped(int tensor, const std::vector<Poly>& index);
 
-    void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
+    void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, const std::string& fold = "");
     // Additions may count a loop's iterations from 0 where none of those before its start adds anything.
     Condition count_from_zero(Store& store);
     struct StoredPart {
@@ -473,6 +487,20 @@ private:
     std::deque<Store> joined_;  // stores that stand for several
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);
+    std::optional<Value> sum_of_parts(const Store& store, const std::vector<Value>& added, const std::vector<Digit>& executions,
+                                      std::string& why);
+    Value folded(const Store& store, const std::vector<Value>& values);
+    bool same_in_the_end(const Store& store, const ir::Equation& e, const std::vector<Poly>& index, const std::vector<Value>& parts,
+                         std::string& why);
+    bool keeps_what_was_there(const ir::Equation& e) const;  // it speaks of what the output held before
+    // Atomic updates at places that data name (flow_gathered.cpp).
+    Condition by_cases(const Condition& c, int depth);
+    Condition settled(const Condition& c);
+    Condition gathered_places(Store& store, const StoredPart& part, const Condition& inside);
+    Value gathered_by_value(Store& store, const Place::ByValue& place, const StoredPart& part, Value value);
+    bool adds_up_everywhere(const std::vector<const Store*>& stores, const ir::Equation& e, std::string& why,
+                            std::vector<std::string>& lemmas, bool of_anything);
+    void finish_gathered(const std::vector<const Store*>& stores, const ir::Equation& e);
 
     // A persistent loop t = block, block + grid, ... < n runs through every t once. The tile coordinates must be a bijection
     // from [0, n) to the grid of tiles. The formula of tw.tiles is recognised by enumeration over all small grids and by its

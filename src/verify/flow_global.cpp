@@ -13,14 +13,16 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
     for (const auto& limit : v.limit) {
         if (limit) check_reads(*limit, stmt, s);
     }
+    Condition masks;  // all of `inside` but the bounds of a gathered dimension
     for (std::size_t i = 0; i < v.dims.size(); ++i) {
         const std::size_t d = at(v.dims[i]);
         const Poly position = p.index[d] + c[i];
         if (v.gather_dim == v.dims[i]) {
             bool ok = true;
             p.index[d] = integer_fragment(v.gather_fragment, s, c[i], ok);
-            if (i < v.limit.size() && v.limit[i]) p.inside = both(p.inside, less(c[i], poly(*v.limit[i], s)));
-            (void)ok;
+            const Condition limit = i < v.limit.size() && v.limit[i] ? less(c[i], poly(*v.limit[i], s)) : Condition{};
+            p.inside = both(p.inside, limit), masks = both(masks, limit);
+            if (!ok) p.by_value = Place::ByValue{d, fragment_at(v.gather_fragment, s, {c[i]}), {}};
         } else {
             p.index[d] = position;
             if (i < v.limit.size() && v.limit[i]) {
@@ -42,7 +44,11 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         } else if (!prover_.holds_given(p.inside, bound)) {
             p.inside = both(p.inside, bound);
         }
+        if (v.gather_dim == v.dims[i]) continue;
+        const Condition within = v.limit.size() > i && v.limit[i] ? both(bound, less(position, p.limits.at(d))) : bound;
+        masks = both(masks, row_starts_.before(v.origin[d]) ? both(within, at_least(position, Poly(0))) : within);
     }
+    if (p.by_value) p.by_value->masks = masks;
     for (std::size_t d = 0; d < p.index.size(); ++d) {
         const bool tile_dim = std::find(v.dims.begin(), v.dims.end(), static_cast<int>(d)) != v.dims.end();
         Condition need = at_least(p.index[d], Poly(0));
@@ -301,7 +307,8 @@ Condition Flow::count_from_zero(Store& store) {
     return counted;
 }
 
-void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
+void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, const std::string& fold) {
+    const bool atomic = !fold.empty();
     if (!recording_) return;
     StoredPart part = stored_part(tensor, p);
     if (!part.equation) {
@@ -313,6 +320,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         return;
     }
     Store made{&stmt, tensor, p.index, std::move(coordinates), atomic};
+    made.fold = fold;
     made.equation = part.equation;
     // Where it is stored, a scattered row's place is an element of the index tensor.
     if (!ints_.promises.empty() || part.equation->scatter) {
@@ -337,9 +345,14 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; }))
         made.digits.push_back({block_[0], Poly::of(grid_[0]), false});
     if (atomic) {
-        Condition adds = both(p.inside, count_from_zero(made));
+        Condition adds = both(p.by_value ? p.by_value->masks : p.inside, count_from_zero(made));
         for (const PathStep& c : path_) adds = both(adds, c.condition);
-        made.added = values_.where(adds, value, values_.number(0));
+        const ValueNode& masked = values_.node(value);
+        const Value nothing = values_.number(Values::identity(made.fold));
+        if (masked.kind == ValueNode::Kind::where && masked.args[1] == nothing) adds = both(adds, masked.condition), value = masked.args[0];
+        if (p.by_value) value = gathered_by_value(made, *p.by_value, part, value);
+        adds = gathered_places(made, part, adds);
+        made.added = values_.where(adds, value, nothing);
     }
     if (made.conditional || behind_) made.end.reset();
     stores_.push_back(std::move(made));
@@ -351,7 +364,7 @@ void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
     const Place p = place(op.dst, stmt, s, c);
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < shape.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), shape[d]), Poly(shape[d]), false});
-    store(op.dst.tensor, stmt, p, fragment_at(op.src, s, c), std::move(digits), false);
+    store(op.dst.tensor, stmt, p, fragment_at(op.src, s, c), std::move(digits));
 }
 
 void Flow::run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s) {
@@ -359,7 +372,7 @@ void Flow::run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s) {
     const std::vector<Poly> c = own_coordinates(shape);
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < shape.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), shape[d]), Poly(shape[d]), false});
-    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), fragment_at(op.src, s, c), std::move(digits), true);
+    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), fragment_at(op.src, s, c), std::move(digits), "sum");
 }
 
 void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
@@ -383,7 +396,7 @@ void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < op.src.extents.size(); ++d)
         digits.push_back({coordinate(static_cast<int>(d), op.src.extents[d]), Poly(op.src.extents[d]), false});
-    store(map.tensor, stmt, p, value, std::move(digits), op.reduce_add);
+    store(map.tensor, stmt, p, value, std::move(digits), op.reduce_add ? "sum" : "");
 }
 
 }  // namespace tw::verify::detail

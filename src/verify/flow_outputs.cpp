@@ -53,6 +53,10 @@ void Flow::finish_outputs() {
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
+        if (std::any_of(it->second.begin(), it->second.end(), [](const Store* s) { return !s->gathered.empty(); })) {
+            finish_gathered(it->second, e);
+            continue;
+        }
         join_branches(it->second, lemmas);
         const bool paired = names_places_once(e, why, lemmas) && parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas) &&
                             join_pieces(it->second, why, lemmas);
@@ -109,9 +113,6 @@ bool Flow::parts_are_apart(const ir::Equation& e, std::string& why) {
 
 bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why) {
     State empty;
-    // The executions that add to one element become bound variables of a sum; what was known of one of them is not known of all.
-    std::map<Atom, Poly> renamed;
-    for (const Digit& d : folded) renamed[d.atom] = Poly::of(ints_.fresh("part", 0));
     prover_.push();
     for (const Condition& f : store.facts) {
         const bool of_one = std::any_of(folded.begin(), folded.end(), [&](const Digit& d) { return ints_.mentions(f, d.atom); }) ||
@@ -125,22 +126,9 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
         prover_.assume(less(store.index[d], poly(equation.output_extents[d], empty)));
         prover_.assume(at_least(store.index[d], Poly(0)));
     }
-    Value total = values_.simplified(values_.replace(store.added, renamed));
-    bool free = true;
-    for (const Digit& d : folded) {
-        for (const Digit& other : folded) free = free && !ints_.mentions(d.extent, other.atom);
-        total = values_.reduce("sum", renamed.at(d.atom).terms.begin()->first[0], 0, d.extent, total);
-    }
-    const target::DType type = k_.tensors[at(store.tensor)].dtype;
-    total = values_.simplified(target::info(type).is_float ? total : values_.wrapped(type, total));
-    std::map<int, Poly> bound;
-    for (std::size_t d = 0; d < equation.output_vars.size(); ++d) bound[equation.output_vars[d]] = store.index[d];
-    const Value want = values_.simplified(values_.from(equation.value, leaf(empty), bound, type));
-    const bool same = free && agree_in_form(want, total, Condition{}, 3) && !values_.has_unknown(total);
+    const auto total = sum_of_parts(store, {store.added}, folded, why);
+    const bool same = total && same_in_the_end(store, equation, store.index, {*total}, why);
     prover_.pop();
-    if (!same)
-        why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total)
-                   : "the number of parts depends on another loop";
     return same;
 }
 
@@ -359,7 +347,7 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
                      std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
     const Store& first = *stores.front();
-    if (first.atomic && !k_.tensors[at(first.tensor)].zero_initialised)
+    if (first.atomic && !k_.tensors[at(first.tensor)].zero_initialised && !keeps_what_was_there(*first.equation))
         return why = "it is added to, but not zeroed before the launch (zeroed=True)", false;
     for (const Store* s : stores) {
         if (s->atomic != first.atomic) return why = "some statements store to it and others add to it", false;
@@ -425,6 +413,7 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     }
     for (std::size_t d = 0; d < index.size(); ++d) {
         const Poly dim = dims[d];
+        if (std::any_of(first.gathered.begin(), first.gathered.end(), [&](const Store::Gathered& g) { return g.dim == d; })) continue;
         struct Part {
             Poly step;
             Poly extent;
@@ -535,6 +524,10 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         if (makes_tiles && !used.count(d.atom)) tile_loops.push_back(d);
     }
     for (const Digit& d : digits) {
+        if (d.tile_loop && tile_used.empty() && !first.gathered.empty()) {  // every tile once, wherever it adds
+            folded.push_back(d);
+            continue;
+        }
         if (d.tile_loop) {
             if (tile_used.empty()) return why = "a tile loop does not show in the index", false;
             if (!tiles_are_a_bijection(tile_loops, tile_used, why, lemmas)) return false;

@@ -82,8 +82,12 @@ std::optional<Value> Values::fold_of_choice(const Fold& f) {
         if (dropped != id) continue;
         const MaskParts parts = mask_parts(ints_, c, x);
         Poly a = lo, b = hi;
-        if (!clip(parts.inside, x, a, b)) continue;
-        return where(conjunction(parts.outside), reduce(op, x, a, b, kept), id);
+        std::vector<Condition> rest;  // conditions on data, and others that no range says
+        for (const Condition& part : parts.inside) {
+            if (!clip({part}, x, a, b)) rest.push_back(part);
+        }
+        if (!rest.empty() && rest.size() == parts.inside.size()) continue;
+        return where(conjunction(parts.outside), reduce(op, x, a, b, where(conjunction(rest), kept, id)), id);
     }
     const auto [inside, outside] = mask_parts(ints_, n.condition, x);
     if (!inside.empty() && !outside.empty()) {  // the part that does not depend on the variable comes out

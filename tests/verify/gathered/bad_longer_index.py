@@ -1,0 +1,13 @@
+"""More places than rows."""
+import tilewright as tw
+from tilewright import f32, i32
+
+T, S, N, B = tw.sizes("T S N B")
+
+
+@tw.kernel(target="sm_80", computes="G[v, n] = sum(t in 0:T, where(idx[t] == v, X[t, n], 1.0))", threads=128)
+def longer_index(X: tw.Tensor(f32, T, N), idx: tw.Tensor(i32, B), G: tw.Tensor(f32, S, N, zeroed=True)):
+    bn, bt = tw.grid(tw.cdiv(N, 128), tw.cdiv(T, 16))
+    place = tw.load(idx[bt * 16 : bt * 16 + 16], fill=-1)
+    x = tw.load(X[bt * 16 : bt * 16 + 16, bn * 128 : bn * 128 + 128], fill=0.0)
+    tw.atomic_add(G[place, bn * 128 : bn * 128 + 128], x)

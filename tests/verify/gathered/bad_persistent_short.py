@@ -1,0 +1,12 @@
+"""The last tile is left out."""
+import tilewright as tw
+from tilewright import i32
+
+T, B = tw.sizes("T B")
+
+
+@tw.kernel(target="sm_80", computes="H[X[t]] += 1", threads=128)
+def persistent_short(X: tw.Tensor(i32, T), H: tw.Tensor(i32, B, zeroed=True)):
+    for i in tw.persistent(T // 1024):
+        x = tw.load(X[i * 1024 : i * 1024 + 1024], fill=-1)
+        tw.atomic_add(H[x], tw.full(i32, (1024,), 1))

@@ -1,0 +1,14 @@
+"""Two statements."""
+import tilewright as tw
+from tilewright import f32, i32
+
+T, S, N = tw.sizes("T S N")
+
+
+@tw.kernel(target="sm_80", computes="G[idx[t], n] += X[t, n]", threads=128)
+def add_two_halves(X: tw.Tensor(f32, T, N), idx: tw.Tensor(i32, T), G: tw.Tensor(f32, S, N, zeroed=True)):
+    bn, bt = tw.grid(tw.cdiv(N, 128), tw.cdiv(T, 32))
+    for h in tw.unroll(2):
+        t = bt * 32 + h * 16
+        place = tw.load(idx[t : t + 16], fill=-1)
+        tw.atomic_add(G[place, bn * 128 : bn * 128 + 128], tw.load(X[t : t + 16, bn * 128 : bn * 128 + 128], fill=0.0))

@@ -1,0 +1,13 @@
+"""Integer weights."""
+import tilewright as tw
+from tilewright import i32
+
+T, S = tw.sizes("T S")
+
+
+@tw.kernel(target="sm_80", computes="H[X[t]] += Wt[t]", threads=128)
+def integers_weighted(X: tw.Tensor(i32, T), Wt: tw.Tensor(i32, T), H: tw.Tensor(i32, S, zeroed=True)):
+    i = tw.grid(tw.cdiv(T, 1024)) * 1024
+    x = tw.load(X[i : i + 1024], fill=-1)
+    wt = tw.load(Wt[i : i + 1024], fill=0)
+    tw.atomic_add(H[x], wt)
