@@ -5,10 +5,48 @@
 namespace tw::diagnose {
 namespace {
 
+// Sums over what names a place: rows, numbers, their weights; onto what is there or onto zeros.
+std::string sums_by_place(RandomWriter& w) {
+    const int BM = w.pick({8, 16}), BN = w.pick({16, 32});
+    const bool onto = w.chance(40), said = w.chance(40), promised = w.chance(40);
+    for (const char* s : {"P", "V"}) w.size(s);
+    const std::string places = fmt::format("at: tw.Tensor(i32, P{})", promised ? ", range=(-1, V)" : "");
+    const std::string started = onto ? "" : ", zeroed=True";
+    if (w.chance(30)) {  // how often each number occurs
+        w.parameter(places);
+        w.parameter(fmt::format("H: tw.Tensor(i32, V{})", started));
+        w.line(fmt::format("i = tw.grid(tw.cdiv(P, {0})) * {0}", 4 * BN));
+        w.line(fmt::format("tw.atomic_add(H[tw.load(at[i : i + {0}], fill=-1)], tw.full(i32, ({0},), 1))", 4 * BN));
+        return w.file("sm_80", said ? fmt::format("H[v] = {}sum(p, where(at[p] == v, 1, 0))", onto ? "H[v] + " : "") : "H[at[p]] += 1",
+                      "threads=32");
+    }
+    w.size("N");
+    const bool weighed = w.chance(30);
+    const std::string row = weighed ? "W[p] * X[p, n]" : "X[p, n]";
+    w.parameter("X: tw.Tensor(f32, P, N)");
+    if (weighed) w.parameter("W: tw.Tensor(f32, P)");
+    w.parameter(places);
+    w.parameter(fmt::format("G: tw.Tensor(f32, V, N{})", started));
+    const bool loops = w.chance(30);
+    w.line(loops ? fmt::format("bn = tw.grid(tw.cdiv(N, {}))", BN)
+                 : fmt::format("bn, bp = tw.grid(tw.cdiv(N, {}), tw.cdiv(P, {}))", BN, BM));
+    if (loops) w.open(fmt::format("for bp in tw.range(tw.cdiv(P, {})):", BM));
+    w.line(fmt::format("place = tw.load(at[bp * {0} : bp * {0} + {0}], fill={1})", BM, w.chance(70) ? -1 : 0));
+    w.line(fmt::format("x = tw.load(X[bp * {0} : bp * {0} + {0}, bn * {1} : bn * {1} + {1}], fill=0.0)", BM, BN));
+    if (weighed) w.line(fmt::format("x = x * tw.load(W[bp * {0} : bp * {0} + {0}], fill=0.0)[:, None]", BM));
+    w.line(fmt::format("tw.atomic_add(G[place, bn * {0} : bn * {0} + {0}], x)", BN));
+    if (loops) w.close();
+    return w.file("sm_80",
+                  said ? fmt::format("G[v, n] = {}sum(p, where(at[p] == v, {}, 0.0))", onto ? "G[v, n] + " : "", row)
+                       : fmt::format("G[at[p], n] += {}", row),
+                  "threads=64");
+}
+
 // Rows by group: offsets, permutations, tables of tiles, places in a range.
 std::string groups(RandomWriter& w) {
     const int BM = w.pick({8, 16}), BN = w.pick({16, 32});
-    const int kind = w.below(4);
+    const int kind = w.below(5);
+    if (kind == 4) return sums_by_place(w);
     const std::string f = RandomWriter::zero("f32");
     if (kind == 0) {  // every group by itself
         for (const char* s : {"P", "E", "N"}) w.size(s);

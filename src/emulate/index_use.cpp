@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "emulate/machine.h"
 
@@ -117,6 +118,31 @@ std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors
         if (!e.scatter) continue;
         std::int64_t& known = extents[static_cast<std::size_t>(e.scatter->index)];
         known = std::max<std::int64_t>(known, size_value(e.output_extents[e.scatter->dim], sizes).value_or(0));
+    }
+    // where(idx[t] == v, ...): elements that are compared with an index of the output name places along it.
+    for (const ir::Equation& e : computes.equations) {
+        const auto place = [&](const ir::Term& t) -> std::optional<std::size_t> {
+            if (t->kind != ir::TermKind::index) return std::nullopt;
+            for (std::size_t d = 0; d < e.output_vars.size(); ++d)
+                if (ir::same(t->indices[0], ir::start_of(e, d) + ir::var_expr(e.output_vars[d]))) return d;
+            return std::nullopt;
+        };
+        const TermVisit compared = [&](const ir::Term& t) {
+            for (const ir::Term& a : t->args) compared(a);
+            if (t->kind != ir::TermKind::apply || t->name != "eq") return;
+            for (const std::size_t side : {0, 1}) {
+                const ir::Term& names = t->args[side];
+                const bool by_element = names->kind == ir::TermKind::element ||
+                                        (names->kind == ir::TermKind::index && names->indices[0].kind() == ir::ExprKind::element);
+                const auto dim = place(t->args[1 - side]);
+                if (!by_element || !dim) continue;
+                const int index = names->kind == ir::TermKind::element ? names->id : names->indices[0]->id;
+                std::int64_t& known = extents[static_cast<std::size_t>(index)];
+                known =
+                    std::max<std::int64_t>(known, size_value(tensors[static_cast<std::size_t>(e.output)].dims[*dim], sizes).value_or(0));
+            }
+        };
+        compared(e.value);
     }
     for (std::int64_t& e : extents) e = std::max<std::int64_t>(e, 0);
     return extents;

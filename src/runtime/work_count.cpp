@@ -68,6 +68,19 @@ double WorkCounter::repetitions(const std::set<std::string>& free) const {
     return times;
 }
 
+// where(idx[t] == v, ...) with an index v of the output: its name, and which side of the comparison is idx[t].
+std::optional<std::pair<std::string, std::size_t>> WorkCounter::place_named(const ir::Term& t) const {
+    if (t->kind != ir::TermKind::apply || t->name != "select" || t->args[0]->kind != ir::TermKind::apply || t->args[0]->name != "eq")
+        return std::nullopt;
+    for (const std::size_t side : {0, 1}) {
+        const ir::Term& x = t->args[0]->args[side];
+        if (x->kind != ir::TermKind::index || x->indices[0].kind() != ir::ExprKind::var) continue;
+        const auto name = names_.find(x->indices[0]->id);
+        if (name != names_.end() && name->second.starts_with("element ")) return std::pair{name->second, 1 - side};
+    }
+    return std::nullopt;
+}
+
 WorkCounter::Part WorkCounter::visit(const ir::Term& t) {
     Part part;
     if (++visits_ > most_visits) return part;
@@ -88,6 +101,13 @@ WorkCounter::Part WorkCounter::visit(const ir::Term& t) {
         std::set<std::string> folded = body.free;
         folded.insert(name);
         if (counted_.insert(part.key).second) operations_ += repetitions(folded);
+        return part;
+    }
+    if (const auto place = place_named(t)) {  // each source is work for the one element that it names
+        const Part source = visit(t->args[0]->args[place->second]), value = visit(t->args[1]), otherwise = visit(t->args[2]);
+        part.key = fmt::format("named({},{},{})", source.key, value.key, otherwise.key);
+        for (const Part* p : {&source, &value, &otherwise}) part.free.insert(p->free.begin(), p->free.end());
+        part.free.erase(place->first);
         return part;
     }
     part.key = fmt::format("{}{}{}", static_cast<int>(t->kind), t->name,

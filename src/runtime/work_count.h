@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/ir.h"
@@ -34,6 +35,7 @@ private:
         double span = 1;                 // how many values there are over all of them
         std::set<std::string> depends;   // those variables
     };
+    std::optional<std::pair<std::string, std::size_t>> place_named(const ir::Term& term) const;
     Part visit(const ir::Term& term);
     std::string bind(int var, const std::string& range, Range values);
     void unbind(int var, const std::string& range);

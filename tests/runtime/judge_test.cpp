@@ -81,6 +81,19 @@ TEST(Work, OfARunningSumIsOneAdditionAnElement) {
     EXPECT_FALSE(work_of(s, {64, 1024}).matrix);
 }
 
+// Of an update at places that data name one addition a source, not one for each place.
+TEST(Work, OfAnUpdateIsOneAdditionASource) {
+    const ir::Module module = load("scatter_add");
+    const Signature counts = *find_signature(module, "bincount"), rows = *find_signature(module, "embedding_gradient_atomic");
+    const auto sizes_of = [](const Signature& s, std::int64_t sources, std::int64_t places, std::int64_t columns) {
+        std::vector<std::int64_t> sizes;
+        for (const std::string& name : s.sizes) sizes.push_back(name == "P" ? sources : name == "V" ? places : columns);
+        return sizes;
+    };
+    EXPECT_DOUBLE_EQ(work_of(counts, sizes_of(counts, 1000, 50, 0)).operations, 1000.0);
+    EXPECT_DOUBLE_EQ(work_of(rows, sizes_of(rows, 1000, 50, 64)).operations, 1050.0 * 64);
+}
+
 TEST(Work, WeightsThatNoRowGoesToAreNotRead) {
     const ir::Module module = load("grouped_gemm_sm80");
     const Signature s = *find_signature(module, "");
