@@ -163,3 +163,46 @@ def adam_(grad, m, v, master, weight, *, step, lr=1e-3, beta1=0.9, beta2=0.999, 
         weight.copy_(master)
 
     _or_torch("adam", strict, ours, theirs)
+
+
+@_operation("(Tensor(a!) out, Tensor index, Tensor rows, *, bool strict=False) -> ()")
+def index_add_(out, index, rows, *, strict=False):
+    """out[index[p]] += rows[p] for all rows p, in place: the gradient of an embedding. An index outside of out adds nothing, and any number of rows may name one place; their sum is in no fixed order."""
+    if out.ndim != 2 or rows.ndim != 2 or rows.shape[1] != out.shape[1] or tuple(index.shape) != (rows.shape[0],):
+        raise TilewrightError(1, f"index_add: out (V, N), index (P) and rows (P, N) are expected, not {tuple(out.shape)}, {tuple(index.shape)} and {tuple(rows.shape)}")
+    arrays = arrays_of(rows)
+
+    def ours():
+        if arrays.dtype(out) != "f32" or arrays.dtype(rows) not in ("bf16", "f32"):
+            raise Unfit("rows of bf16 or f32 are added to f32")
+        if not arrays.is_contiguous(out) or not arrays.begins_at_a_vector(out):
+            raise Unfit("what is updated in place is contiguous, and begins at a multiple of 16 bytes")
+        if arrays.size(rows) and arrays.size(out):
+            _dispatch.run("index_add", arrays, (arrays.contiguous(rows), arrays.contiguous(arrays.indices(index))), (out,))
+
+    def theirs():
+        kept = (index >= 0) & (index < out.shape[0])
+        out.index_add_(0, index[kept].long(), rows[kept].to(out.dtype))
+
+    _or_torch("index_add", strict, ours, theirs)
+
+
+@_operation("(Tensor x, int length, *, bool strict=False) -> Tensor")
+def bincount(x, length, *, strict=False):
+    """How often each number from 0 to length - 1 occurs in x, as i32; other numbers count for nothing."""
+    if length < 1:
+        raise TilewrightError(1, f"bincount: a length of {length}")
+    arrays = arrays_of(x)
+
+    def ours():
+        if not arrays.size(x):
+            raise Unfit("the tensor has no element")
+        counts = arrays.empty((length,), "i32", x)
+        _dispatch.run("bincount", arrays, (arrays.contiguous(arrays.indices(x.reshape(-1))),), (counts,))
+        return counts
+
+    def theirs():
+        torch = _torch()
+        return torch.bincount(x[(x >= 0) & (x < length)].long(), minlength=length).to(torch.int32)
+
+    return _or_torch("bincount", strict, ours, theirs)

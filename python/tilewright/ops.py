@@ -25,10 +25,12 @@ from ._rows import max_ as max
 from ._rows import min_ as min
 from ._rows import sum_ as sum
 from ._training import adam_ as adam
-from ._training import attention_backward, cross_entropy_with_gradient, layernorm_backward, rmsnorm_backward
+from ._training import attention_backward, bincount, cross_entropy_with_gradient
+from ._training import index_add_ as index_add
+from ._training import layernorm_backward, rmsnorm_backward
 
-__all__ = ["FallbackWarning", "adam", "argmax", "argmin", "attention", "attention_backward", "attention_packed", "attention_variant", "attention_with_lse", "bias_gelu",
-           "cache_update", "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm",
+__all__ = ["FallbackWarning", "adam", "argmax", "argmin", "attention", "attention_backward", "attention_packed", "attention_variant", "attention_with_lse", "bias_gelu", "bincount",
+           "cache_update", "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm", "index_add",
            "layernorm", "layernorm_backward", "linear", "linear_w4", "logsumexp", "matmul", "matmul_f32", "matmul_fp8", "matmul_fp8_blocks", "matmul_gated", "matmul_int8", "max", "mean", "min", "moe",
            "quantize_fp8", "quantize_fp8_blocks", "relu", "rmsnorm", "rmsnorm_backward", "rmsnorm_residual", "rope", "sigmoid", "silu", "softmax", "sum", "swiglu", "transpose"]
 

@@ -167,6 +167,23 @@ def test_rows_go_into_the_caches_by_their_slots(paged):
     assert all(torch.equal(c.view(12, 2, 8), w) for c, w in zip(caches, wanted, strict=True))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_are_added_by_their_index(dtype):
+    out, rows = torch.randn(5, 8, generator=generator), torch.randn(7, 8, generator=generator).to(dtype)
+    index = torch.tensor([4, 0, 4, -1, 2, 5, 4])
+    kept = (index >= 0) & (index < 5)
+    wanted = out.clone().index_add_(0, index[kept], rows[kept].float())
+    assert ops.index_add(out, index, rows, strict=True) is None
+    assert torch.allclose(out, wanted, atol=1e-5)
+    with pytest.warns(ops.FallbackWarning):
+        ops.index_add(out.double(), index, rows)
+
+
+def test_numbers_are_counted():
+    x = torch.tensor([[3, 0, 3], [9, -2, 1]])
+    assert ops.bincount(x, 4, strict=True).tolist() == [1, 1, 0, 2]
+
+
 def test_what_torch_does_instead_is_the_same():
     """f32 is taken by none of these kernels: torch computes it, with a reason, and strict=True raises."""
     x, w, grad = (torch.randn(3, 16, generator=generator) for _ in range(3))
