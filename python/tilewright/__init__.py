@@ -19,10 +19,10 @@ globals().update(DTYPES)
 globals().update(OTHERS)
 
 
-def optimize(module, example_inputs, strict=False, tf32="conv"):
+def optimize(module, example_inputs, strict=False, tf32="conv", dynamic_shapes=None):
     """A PyTorch module on generated kernels (tilewright.compiled)."""
     from .compiled import optimize as of_module
-    return of_module(module, example_inputs, strict, tf32)
+    return of_module(module, example_inputs, strict, tf32, dynamic_shapes)
 
 
 def register_backend():

@@ -393,7 +393,8 @@ def traced(module, inputs, fake_mode=None):
         return torch.func.functional_call(module, dict(zip(names, values)), tuple(inputs))
 
     def fake(v):
-        return v if fake_mode is not None or not isinstance(v, torch.Tensor) else mode.from_tensor(v)
+        known = not isinstance(v, torch.Tensor) or isinstance(v, torch._subclasses.fake_tensor.FakeTensor) and fake_mode is not None
+        return v if known else mode.from_tensor(v, static_shapes=True)
 
     with mode, torch.no_grad():
         given = [fake(v.detach()) for v in values], [fake(v) for v in inputs]

@@ -15,6 +15,7 @@
 #include "diagnose/check.h"
 #include "graph/evaluate.h"
 #include "graph/program_text.h"
+#include "graph/sizes.h"
 #include "lower/lower.h"
 #include "runtime/verdicts.h"
 
@@ -126,6 +127,24 @@ json emulated(const Options& o, const graph::Graph& g, const graph::Generated& m
     return {{"worst", d.worst}, {"output", d.output}, {"element", d.element}, {"expected", d.expected}, {"actual", d.actual}};
 }
 
+// Of open sizes the least values, and two more of each; the worst of them.
+json emulated_at_sizes(const Options& o, const graph::Graph& g, const graph::Generated& made) {
+    if (g.sizes.empty()) return emulated(o, g, made);
+    json worst, at = json::array();
+    for (const std::int64_t more : {0, 4, 31}) {
+        std::vector<std::int64_t> values;
+        for (const graph::OpenSize& size : g.sizes)
+            values.push_back(std::min(size.most, size.least + more + (more > 0 ? static_cast<std::int64_t>(values.size()) : 0)));
+        json now = emulated(o, graph::graph_at(g, values), graph::launches_at(made, g, values));
+        at.push_back(values);
+        now["sizes"] = at;
+        if (!now.contains("worst")) return now;
+        if (worst.is_null() || now["worst"] > worst["worst"]) worst = now;
+    }
+    worst["sizes"] = at;
+    return worst;
+}
+
 struct Made {
     graph::Generated generated;
     json verdicts;
@@ -205,7 +224,9 @@ int run(const Options& o) {
     if (report["program"]["verdict"] == "proved" && !report["proved"].get<bool>())
         report["program"].update({{"verdict", "not_proved"}, {"why", "it stands on its kernels, and not all of them are proved"}});
     report["composition"] = report["program"]["verdict"] == "proved" ? "proved" : "by construction";
-    if (o.emulate) report["emulated"] = emulated(o, *g, *made);
+    for (const graph::OpenSize& size : g->sizes)
+        report["sizes"].push_back({{"name", size.name}, {"least", size.least}, {"most", size.most}});
+    if (o.emulate) report["emulated"] = emulated_at_sizes(o, *g, *made);
     if (!o.folder.empty()) {
         std::error_code error;
         std::filesystem::create_directories(o.folder, error);

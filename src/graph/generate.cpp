@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "graph/program_text.h"
+#include "graph/sizes.h"
 
 namespace tw::graph {
 
@@ -114,9 +116,48 @@ void drop_unread(const Primitives& p, std::vector<KernelText>& kernels) {
     }
 }
 
-}  // namespace
+// Whether a launch can tell each size from the dimensions of the kernel's tensors, one after the other.
+bool tells_sizes(const KernelText& k, const std::vector<OpenSize>& sizes) {
+    std::vector<std::int64_t> known;
+    for (bool more = true; more && known.size() < sizes.size();) {
+        more = false;
+        for (const Argument& a : k.arguments)
+            for (std::int64_t d : a.dims) {
+                for (const std::int64_t p : known)
+                    while (d % p == 0) d /= p;
+                for (const OpenSize& size : sizes) {
+                    if (d % size.stands_in != 0 || is_open(sizes, d / size.stands_in)) continue;
+                    known.push_back(size.stands_in);
+                    more = true;
+                    break;
+                }
+            }
+    }
+    return known.size() >= sizes.size();
+}
 
-Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
+// With the names of open sizes in the texts; what they may be is assumed by each kernel.
+std::optional<Problem> name_sizes(const Graph& graph, Generated& out) {
+    for (KernelText& k : out.kernels) {
+        const NamedText named = named_text(k.text, graph.sizes);
+        std::string assumed;
+        for (const OpenSize& size : named.sizes) {
+            assumed += fmt::format("    tw.assume({0} <= {1} and {1} <= {2})\n", size.least, size.name, size.most);
+            k.sizes.emplace_back(size.name, size.stands_in);
+        }
+        if (!tells_sizes(k, named.sizes))
+            return Problem{k.nodes.empty() ? k.name : k.nodes.back(), "has open sizes that no dimension of its tensors tells",
+                           "these sizes must be numbers: import with example inputs"};
+        k.text = named.text;
+        k.text.insert(k.text.find(":\n", k.text.find("\ndef ")) + 2, assumed);
+    }
+    out.plan = named_plan(out.plan, graph.sizes);
+    out.plan["sizes"] = json::array();
+    for (const OpenSize& size : graph.sizes) out.plan["sizes"].push_back({{"name", size.name}, {"least", size.least}, {"most", size.most}});
+    return std::nullopt;
+}
+
+Result<Generated> generate_at(const Graph& graph, const Precision& precision, std::set<int> stored) {
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
     primitives->rows = precision.rows;
@@ -157,22 +198,60 @@ Result<Generated> generate(const Graph& graph, const Precision& precision, std::
                                 "please report this graph"}};
         const bool in_f64 =
             std::any_of(primitives->list.begin(), primitives->list.end(), [](const Primitive& v) { return v.dtype == "f64"; });
+        const auto text_of_program = program_text(graph, *primitives, out.kernels, precision);
+        out.plan = plan_of(graph, *primitives, out.kernels);
+        if (!graph.sizes.empty())
+            if (auto problem = name_sizes(graph, out)) return Unexpected<Problem>{*std::move(problem)};
         out.source = fmt::format(
             "\"\"\"Generated from the graph {}: {} kernels, in the order of their launches.\"\"\"\nimport tilewright as tw\nfrom "
             "tilewright import bf16, f16, f32, {}i32, i64, tf32\n",
             graph.name, out.kernels.size(), in_f64 ? "f64, " : "");
         std::set<std::string> sizes;
+        if (text_of_program && !graph.sizes.empty())
+            for (const OpenSize& size : named_text(*text_of_program, graph.sizes).sizes) sizes.insert(size.name);
         for (const KernelText& k : out.kernels)
             for (const auto& [name, value] : k.sizes) sizes.insert(name);
         if (!sizes.empty()) out.source += fmt::format("\n{} = tw.sizes(\"{}\")\n", fmt::join(sizes, ", "), fmt::join(sizes, " "));
         for (const KernelText& k : out.kernels) out.source += "\n\n" + k.text;
         out.kernels_only = out.source;
-        if (auto program = program_text(graph, *primitives, out.kernels, precision)) out.source += "\n\n" + *program;
-        else out.program_problem = program.error().where + ": " + program.error().what;
-        out.plan = plan_of(graph, *primitives, out.kernels);
+        if (text_of_program)
+            out.source += "\n\n" + (graph.sizes.empty() ? *text_of_program : named_text(*text_of_program, graph.sizes).text);
+        else out.program_problem = text_of_program.error().where + ": " + text_of_program.error().what;
         return out;
     }
     return Unexpected<Problem>{Problem{graph.name, "cannot be cut into kernels", "this is a limit of the generator"}};
+}
+
+// The same with the second number for each size.
+Graph with_others(const Graph& graph) {
+    std::vector<std::int64_t> others;
+    for (const OpenSize& size : graph.sizes) others.push_back(size.other);
+    Graph out = graph_at(graph, others);
+    out.sizes = graph.sizes;
+    for (OpenSize& size : out.sizes) std::swap(size.stands_in, size.other);
+    return out;
+}
+
+// Where two texts part, for a message.
+std::string first_difference(const std::string& one, const std::string& other) {
+    std::size_t i = 0;
+    while (i < one.size() && i < other.size() && one[i] == other[i]) ++i;
+    const auto from = one.rfind('\n', i);
+    const std::size_t begin = from == std::string::npos ? 0 : from + 1;
+    return one.substr(begin, std::min<std::size_t>(160, one.find('\n', i) - begin));
+}
+
+}  // namespace
+
+Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
+    auto made = generate_at(graph, precision, stored);
+    if (!made || graph.sizes.empty()) return made;
+    const auto again = generate_at(with_others(graph), precision, std::move(stored));
+    if (!again) return again;
+    if (made->source == again->source && made->plan == again->plan) return made;
+    const std::string where = made->source == again->source ? "the plan" : first_difference(made->source, again->source);
+    return Unexpected<Problem>{Problem{graph.name, fmt::format("hangs on the open sizes in another way than by their products: {}", where),
+                                       "these sizes must be numbers: import with example inputs"}};
 }
 
 }  // namespace tw::graph

@@ -44,8 +44,16 @@ struct Node {
     bool random = false;         // an input that the caller draws anew for each call, uniformly from 0 to 1
 };
 
+// A size that is known at launch (sizes.h).
+struct OpenSize {
+    std::string name;
+    std::int64_t least = 1, most = 1;
+    std::int64_t stands_in = 0, other = 0;
+};
+
 struct Graph {
     std::string name;
+    std::vector<OpenSize> sizes;
     std::vector<Node> nodes;  // inputs, parameters, then operations in an order in which each uses earlier ones only
     std::vector<int> outputs;
 };

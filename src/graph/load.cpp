@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "base/input.h"
-#include "graph/graph.h"
+#include "graph/sizes.h"
 
 namespace tw::graph {
 
@@ -51,16 +53,34 @@ Unexpected<Problem> refuse(std::string where, std::string what, std::string help
     return Unexpected<Problem>{Problem{std::move(where), std::move(what), std::move(help)}};
 }
 
-Result<Shape> read_shape(const json& object, const std::string& where) {
+// A dimension that is a product of open sizes and numbers: "N", "4*N".
+std::int64_t open_extent(const std::string& text, const std::vector<OpenSize>& sizes) {
+    double extent = 1;
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t end = std::min(text.find('*', from), text.size());
+        const std::string factor = text.substr(from, end - from);
+        from = end + 1;
+        const auto size = std::find_if(sizes.begin(), sizes.end(), [&](const OpenSize& s) { return s.name == factor; });
+        const bool digits = !factor.empty() && factor.size() <= 12 && factor.find_first_not_of("0123456789") == std::string::npos;
+        if (size == sizes.end() && !digits) return -1;
+        extent *= static_cast<double>(size != sizes.end() ? size->stands_in : std::stoll(factor));
+        if (extent > 1e12) return -1;
+    }
+    return static_cast<std::int64_t>(extent);
+}
+
+Result<Shape> read_shape(const json& object, const std::string& where, const std::vector<OpenSize>& sizes) {
     const json dims = part_in(object, "shape", json::array());
     if (!object.contains("shape") || !object["shape"].is_array())
         return refuse(where, "has no `shape`", "write a list of whole numbers, [] for a single number");
     if (dims.size() > 8) return refuse(where, "has more than 8 dimensions");
     Shape shape;
     double elements = 1;
-    for (const json& d : dims) {
+    for (const json& given : dims) {
+        const json d = given.is_string() && !sizes.empty() ? json(open_extent(given.get<std::string>(), sizes)) : given;
         if (!d.is_number_integer() || d.get<double>() < 1 || d.get<double>() > 1e12)
-            return refuse(where, "has a dimension that is no positive whole number", "sizes are concrete: import with example inputs");
+            return refuse(where, "has a dimension that is no positive whole number",
+                          "sizes are concrete, or products of what `sizes` names");
         shape.push_back(d.get<std::int64_t>());
         elements *= static_cast<double>(shape.back());
         if (elements > static_cast<double>(kMostElements)) return refuse(where, "has more than 2^40 elements");
@@ -73,17 +93,50 @@ const std::set<std::string>& dtypes() {
     return known;
 }
 
-Result<Node> read_value(const json& object, const std::string& list) {
+Result<Node> read_value(const json& object, const std::string& list, const std::vector<OpenSize>& sizes) {
     Node node;
     node.name = text_in(object, "name");
     if (node.name.empty() || node.name.size() > 200) return refuse(list, "has an entry without a `name`");
-    auto shape = read_shape(object, node.name);
+    auto shape = read_shape(object, node.name, sizes);
     if (!shape) return Unexpected<Problem>{shape.error()};
     node.shape = *shape;
     node.dtype = text_in(object, "dtype");
     if (!dtypes().contains(node.dtype))
         return refuse(node.name, fmt::format("has the type '{}'", node.dtype), "types are f32, f16, bf16, i32, i64 and bool");
     return node;
+}
+
+// What the graph leaves open. The numbers that stand in for sizes divide none of the graph's: so these are read first.
+Result<std::vector<OpenSize>> read_sizes(const json& whole) {
+    Graph numbers;
+    for (const json& entry : part_in(whole, "sizes", json::array())) {
+        OpenSize size;
+        size.name = text_in(entry, "name");
+        const bool letters =
+            std::all_of(size.name.begin(), size.name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
+        if (size.name.empty() || size.name.size() > 20 || !letters || std::isdigit(static_cast<unsigned char>(size.name[0])) != 0)
+            return refuse("sizes", "has an entry whose `name` is no letters and digits");
+        size.least = integer_in(entry, "least", 1, -1, std::int64_t{1} << 31);
+        size.most = integer_in(entry, "most", 0, -1, std::int64_t{1} << 31);
+        if (size.least < 1 || size.most < 32 || size.least > size.most || size.most > (1 << 20))
+            return refuse(size.name, "is an open size without a range", "`least` is 1 or more, `most` from 32 to 1048576");
+        if (std::any_of(numbers.sizes.begin(), numbers.sizes.end(), [&](const OpenSize& s) { return s.name == size.name; }))
+            return refuse(size.name, "is defined twice");
+        numbers.sizes.push_back(size);
+    }
+    if (numbers.sizes.empty()) return std::vector<OpenSize>{};
+    if (numbers.sizes.size() > 4) return refuse("sizes", "has more than 4 entries");
+    for (const char* list : {"inputs", "parameters", "nodes"}) {
+        const json entries = part_in(whole, list, json::array());
+        for (std::size_t i = 0; i < entries.size() && i < kMostNodes; ++i) {
+            Node node;
+            node.attributes = json::array({part_in(entries[i], "shape", json::array()), part_in(entries[i], "attributes", json::object()),
+                                           part_in(entries[i], "inputs", json::array())});
+            numbers.nodes.push_back(std::move(node));
+        }
+    }
+    if (const auto chosen = choose_stand_ins(numbers); !chosen) return Unexpected<Problem>{chosen.error()};
+    return std::move(numbers.sizes);
 }
 
 }  // namespace
@@ -97,6 +150,9 @@ Result<Graph> read_graph(const std::string& text) {
     if (number_in(whole, "version") != 1) return refuse("version", "is not 1");
     Graph graph;
     graph.name = text_in(whole, "name", "graph");
+    auto sizes = read_sizes(whole);
+    if (!sizes) return Unexpected<Problem>{sizes.error()};
+    graph.sizes = *std::move(sizes);
     std::map<std::string, int> known;
     const auto add = [&](Node node) -> bool {
         if (!known.emplace(node.name, static_cast<int>(graph.nodes.size())).second) return false;
@@ -107,7 +163,7 @@ Result<Graph> read_graph(const std::string& text) {
         const json entries = part_in(whole, list, json::array());
         if (entries.size() + graph.nodes.size() > kMostNodes) return refuse(list, fmt::format("has more than {} entries", kMostNodes));
         for (const json& entry : entries) {
-            auto node = read_value(entry, list);
+            auto node = read_value(entry, list, graph.sizes);
             if (!node) return Unexpected<Problem>{node.error()};
             if (list[0] == 'p' && entry.contains("values")) {
                 auto values = read_values(entry, *node);

@@ -241,7 +241,7 @@ private:
 
 bool write_moments(Writer& w) {
     Moments moments(w);
-    if (!moments.suits()) return false;
+    if (!w.p.sizes.empty() || !moments.suits()) return false;
     moments.write();
     return true;
 }
@@ -249,7 +249,7 @@ bool write_moments(Writer& w) {
 bool has_spread_moments(const Primitives& p, Group g) {
     join_atoms(g, {});
     Writer w(p, g, "");
-    return Moments(w).suits();
+    return p.sizes.empty() && Moments(w).suits();
 }
 
 }  // namespace tw::graph

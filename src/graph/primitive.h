@@ -51,6 +51,7 @@ struct Primitives {
     // kernels of their own: below, those cost more than they save.
     std::int64_t large = std::int64_t{1} << 29;
     std::set<std::string> rows;  // Precision::rows
+    std::vector<OpenSize> sizes;
 };
 
 struct Precision {

@@ -109,7 +109,8 @@ const Operators& operators() {
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision) {
     Builder b;
-    b.out.large = precision.large;
+    b.out.large = graph.sizes.empty() ? precision.large : std::int64_t{1} << 62;
+    b.out.sizes = graph.sizes;
     std::vector<int> value(graph.nodes.size(), -1);
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
         const Node& node = graph.nodes[n];

@@ -28,11 +28,12 @@ public:
         w_.family = conv_ ? "convolution" : "product";
         ProductAxes axes;
         if (!arrange_product(w_, axes)) return;
-        if (!conv_ && write_long_product(w_, axes)) {
+        const bool open = !w_.p.sizes.empty();  // templates whose choices hang on the extents themselves
+        if (!open && !conv_ && write_long_product(w_, axes)) {
             zeroed_ = true;
             return;
         }
-        if (conv_ ? write_packed_conv(w_, axes) : write_thin_product(w_, axes) || write_split_product(w_, axes)) return;
+        if (!open && (conv_ ? write_packed_conv(w_, axes) : write_thin_product(w_, axes) || write_split_product(w_, axes))) return;
         m_ = axes.m;
         n_ = axes.n;
         outer_ = axes.outer;
@@ -133,7 +134,7 @@ private:
 
     void head() {
         const std::int64_t m = g_.size.at(m_), n = g_.size.at(n_);
-        std::vector<GridAxis> grid = {{"j", (n + bn_ - 1) / bn_}, {"i", (m + bm_ - 1) / bm_}};
+        std::vector<GridAxis> grid = {w_.blocks("j", n, bn_), w_.blocks("i", m, bm_)};
         if (parts_ > 1) grid.push_back({"part", parts_});
         grid.insert(grid.end(), outer_.begin(), outer_.end());
         w_.grid(grid);
@@ -243,7 +244,7 @@ private:
             w_.close();
             w_.line("acc = acc + chunk");
         } else {
-            w_.open(fmt::format("for c in tw.range({}):", steps));
+            w_.open(fmt::format("for c in tw.range({}):", parts_ > 1 ? std::to_string(steps) : w_.parts(depth_, bk_)));
             w_.line(fmt::format("k = {}c", from));
             both(slice("k", bk_));
             multiply("acc");

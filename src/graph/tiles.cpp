@@ -122,7 +122,7 @@ private:
             w_.threads = 32;
             for (std::size_t i = n; i-- > 0;) {
                 w_.at[g_.order[i]] = fmt::format("b{}", i);
-                grid.push_back({w_.at[g_.order[i]], g_.size.at(g_.order[i])});
+                grid.push_back(w_.blocks(w_.at[g_.order[i]], g_.size.at(g_.order[i]), 1));
             }
             w_.grid(grid);
             return;
@@ -211,7 +211,8 @@ private:
     // after a fold; -1: none. Other operands of the folded atom have no more than a row.
     int staged_operand() const {
         const std::size_t n = g_.order.size();
-        if (reductions_.empty() || n < 1 || n > 3 || g_.reduced.size() != 1 || !g_.reduced.contains(g_.order.back())) return -1;
+        if (!w_.p.sizes.empty() || reductions_.empty() || n < 1 || n > 3 || g_.reduced.size() != 1 || !g_.reduced.contains(g_.order.back()))
+            return -1;
         if (picks() || wide_within() || (deepest_ == 1 && !stores_everywhere())) return -1;
         const int inner = g_.order.back();
         const std::int64_t extent = g_.size.at(inner);
@@ -316,7 +317,7 @@ private:
         const bool folded = g_.reduced.contains(inner);
         std::string start = "0";
         if (!folded) {
-            grid.push_back({"j", (extent + wide - 1) / wide});
+            grid.push_back(w_.blocks("j", extent, wide));
             start = grid.back().count == 1 ? "0" : fmt::format("j * {}", wide);
             if (grid.back().count == 1) grid.pop_back();
         } else if (split_) {
@@ -326,7 +327,7 @@ private:
             // A last chunk that is not full stays with the others where there are blocks enough: the number of elements that a block adds
             // is then seen to be the same for all.
             if (extent % wide != 0 && g_.kept() * (g_.folded() / extent) >= 264) steps_ = chunks;
-            grid.push_back({"part", (extent + wide * steps_ - 1) / (wide * steps_)});
+            grid.push_back(w_.blocks("part", extent, wide * steps_));
             start = "c";
         } else if (!held_) {
             start = fmt::format("c * {}", wide);
@@ -334,7 +335,7 @@ private:
         if (under_ > 0) w_.tile.push_back({g_.order[n - 2], held_ ? "0" : fmt::format("c * {}", under_), under_});
         if (rows > 1) {
             const int outer = g_.order[n - 2];
-            grid.push_back({"m", (g_.size.at(outer) + rows - 1) / rows});
+            grid.push_back(w_.blocks("m", g_.size.at(outer), rows));
             w_.tile.push_back({outer, grid.back().count == 1 ? "0" : fmt::format("m * {}", rows), rows});
             if (grid.back().count == 1) grid.pop_back();
         }
@@ -343,7 +344,7 @@ private:
             const int a = g_.order[i];
             if ((rows > 1 || under_ > 0) && i == n - 2) continue;
             w_.at[a] = fmt::format("{}{}", g_.reduced.contains(a) && !split_ ? "r" : "b", i);
-            if (!g_.reduced.contains(a) || split_) grid.push_back({w_.at[a], g_.size.at(a)});
+            if (!g_.reduced.contains(a) || split_) grid.push_back(w_.blocks(w_.at[a], g_.size.at(a), 1));
         }
         if (split_ && !folded) split_rows(grid);
         w_.grid(grid);
@@ -358,8 +359,7 @@ private:
             steps_ = 64;
             for (GridAxis& axis : grid) {
                 if (axis.name != name) continue;
-                axis.count = (g_.size.at(a) + steps_ - 1) / steps_;
-                axis.name = "part";
+                axis = w_.blocks("part", g_.size.at(a), steps_);
             }
             rows_atom_ = a;
             return;
@@ -416,9 +416,10 @@ private:
                                  n));
             } else {
                 const std::int64_t all = (g_.size.at(t.atom) + t.extent - 1) / t.extent;
-                loop(steps_ == all       ? fmt::format("for step in tw.range({}):", all)
+                const std::string whole = w_.parts(g_.size.at(t.atom), t.extent);
+                loop(steps_ == all       ? fmt::format("for step in tw.range({}):", whole)
                      : all % steps_ == 0 ? fmt::format("for step in tw.range(part * {0}, part * {0} + {0}):", steps_)
-                                         : fmt::format("for step in tw.range(part * {0}, tw.min(part * {0} + {0}, {1})):", steps_, all));
+                                         : fmt::format("for step in tw.range(part * {0}, tw.min(part * {0} + {0}, {1})):", steps_, whole));
                 w_.line(fmt::format("c = step * {}", t.extent));
             }
             return;
@@ -437,8 +438,7 @@ private:
                 if (first) near_ *= rounds;
                 loop(fmt::format("for {} in tw.range({}):", w_.at[a], rounds));
             } else if (!held_) {
-                const std::int64_t rounds = (g_.size.at(a) + w_.tile.back().extent - 1) / w_.tile.back().extent;
-                loop(fmt::format("for c in tw.range({}):", first ? 1 : rounds));
+                loop(fmt::format("for c in tw.range({}):", first ? "1" : w_.parts(g_.size.at(a), w_.tile.back().extent)));
             }
         }
     }

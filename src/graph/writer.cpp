@@ -48,39 +48,6 @@ void Writer::close() {
     cache_.pop_back();
 }
 
-void Writer::grid(std::vector<GridAxis> axes) {
-    std::vector<GridAxis> real;
-    for (const GridAxis& a : axes) {
-        if (a.count > 1) real.push_back(a);
-        else line(a.name + " = 0");
-    }
-    if (real.empty()) {
-        line("tw.grid(1)");
-        return;
-    }
-    bool direct = real.size() <= 3;
-    std::int64_t total = 1;
-    for (std::size_t i = 0; i < real.size(); ++i) {
-        direct = direct && (i == 0 || real[i].count <= 65535);
-        total *= real[i].count;
-        if (total >= (std::int64_t{1} << 31)) return fail("more than 2^31 blocks");
-    }
-    std::string names, counts;
-    for (const GridAxis& a : real) {
-        names += (names.empty() ? "" : ", ") + a.name;
-        counts += (counts.empty() ? "" : ", ") + std::to_string(a.count);
-    }
-    if (direct) return line(fmt::format("{} = tw.grid({})", names, counts));
-    line(fmt::format("block = tw.grid({})", total));
-    std::int64_t step = 1;
-    for (std::size_t i = 0; i < real.size(); ++i) {
-        const std::string shifted = step == 1 ? "block" : fmt::format("block // {}", step);
-        line(i + 1 == real.size() ? fmt::format("{} = {}", real[i].name, shifted)
-                                  : fmt::format("{} = {} % {}", real[i].name, shifted, real[i].count));
-        step *= real[i].count;
-    }
-}
-
 std::string Writer::extent_text(int atom) const {
     const auto found = symbol.find(atom);
     return found != symbol.end() ? found->second : std::to_string(g.size.at(atom));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/emit.h"
+#include "graph/sizes.h"
 
 namespace tw::graph {
 
@@ -36,6 +37,7 @@ struct Value {
 struct GridAxis {
     std::string name;
     std::int64_t count = 1;
+    std::string text = {};  // the count, where it is made of open sizes
 };
 
 class Writer {
@@ -80,6 +82,8 @@ public:
     void end_scope() { cache_.pop_back(); }
     std::string fresh(const std::string& stem) { return stem + std::to_string(next_++); }
     void grid(std::vector<GridAxis> axes);
+    GridAxis blocks(const std::string& axis, std::int64_t size, std::int64_t each) const;  // that cover so many indices
+    std::string parts(std::int64_t size, std::int64_t each) const { return parts_text(p.sizes, size, each); }
 
     // Values.
     Value value(int id);

@@ -10,7 +10,7 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import tilewright  # noqa: E402
-from tilewright import _torch_rules, graph  # noqa: E402
+from tilewright import _open_sizes, _torch_rules, graph  # noqa: E402
 
 PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM", "tilewright")
 TYPES = {"float32": "f32", "int64": "i64", "int32": "i32", "bool": "bool"}
@@ -59,6 +59,8 @@ def run(made, arrays, folder):
     assert done.returncode == 0, done.stderr + done.stdout[-2000:]
     report, plan = json.loads((out / "report.json").read_text()), json.loads((out / "plan.json").read_text())
     assert report["proved"], [(k["kernel"], k.get("why", "")[:300]) for k in report["kernels"] if k["verdict"] != "proved"]
+    if plan.get("sizes"):
+        plan = _open_sizes.bound(plan, _open_sizes.sizes_of(plan, [arrays[p["name"]].shape for p in plan["inputs"]]))
     kernels = tilewright.loads((out / "kernels.py").read_text(), name="rule.py").kernels
     names = {v: k for k, v in TYPES.items()}
     values = {name: _room(x.shape, x.dtype, x) for name, x in arrays.items()}
