@@ -291,9 +291,15 @@ def backend(gm, example_inputs, strict=False):
     return call
 
 
+_registered = []
+
+
 def register():
     """Makes torch.compile(..., backend="tilewright") known. Importing tilewright after torch does it."""
     import functools
     from torch._dynamo import register_backend
+    if _registered:
+        return
+    _registered.append(True)
     register_backend(backend, name="tilewright")
     register_backend(functools.partial(backend, strict=True), name="tilewright_strict")

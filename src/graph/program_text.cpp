@@ -72,6 +72,16 @@ bool has_contiguous_rows(const Argument& a) {
     return true;
 }
 
+// Which node's memory an output is: copies and reshapes of it have the same elements in the same order.
+int held_by(const Graph& graph, int id) {
+    for (;;) {
+        const Node& n = graph.nodes[static_cast<std::size_t>(id)];
+        const bool same = (n.op == "copy" || n.op == "reshape") && n.in.size() == 1 && n.in[0].node >= 0;
+        if (!same || graph.nodes[static_cast<std::size_t>(n.in[0].node)].dtype != n.dtype) return id;
+        id = n.in[0].node;
+    }
+}
+
 }  // namespace
 
 Result<std::string> program_text(const Graph& graph, const Primitives& p, const std::vector<KernelText>& kernels,
@@ -90,12 +100,17 @@ Result<std::string> program_text(const Graph& graph, const Primitives& p, const 
                                   range == composed->range.end() ? "" : fmt::format(", range={}", range->second));
     }
     for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
-        if (std::find(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(o), p.outputs[o]) !=
-            p.outputs.begin() + static_cast<std::ptrdiff_t>(o))
-            return Unexpected<Problem>{Problem{graph.name, "two outputs are one tensor", ""}};
         const Node& node = graph.nodes[static_cast<std::size_t>(graph.outputs[o])];
-        if (p.list[static_cast<std::size_t>(p.outputs[o])].kind == Kind::leaf)
+        const int held = held_by(graph, graph.outputs[o]);
+        if (p.list[static_cast<std::size_t>(p.outputs[o])].kind == Kind::leaf) {
+            if (graph.nodes[static_cast<std::size_t>(held)].role != Role::operation) continue;  // no launch has a part in it
             return Unexpected<Problem>{Problem{node.name, "an output that is an input", ""}};
+        }
+        const auto before = p.outputs.begin() + static_cast<std::ptrdiff_t>(o);
+        if (const auto same = std::find(p.outputs.begin(), before, p.outputs[o]); same != before) {
+            if (held_by(graph, graph.outputs[static_cast<std::size_t>(same - p.outputs.begin())]) == held) continue;
+            return Unexpected<Problem>{Problem{graph.name, "two outputs are one tensor", ""}};
+        }
         const std::string value = composed->at(graph.outputs[o], node.shape), name = fmt::format("y{}", o);
         std::string left;
         for (std::size_t d = 0; d < node.shape.size(); ++d) left += fmt::format("{}i{} in 0:{}", d ? ", " : "", d, node.shape[d]);
@@ -104,6 +119,7 @@ Result<std::string> program_text(const Graph& graph, const Primitives& p, const 
         parameters +=
             fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", name, type_text(node.dtype), dims_text(node.shape));
     }
+    if (kernels.empty()) return Unexpected<Problem>{Problem{graph.name, "nothing is launched: every output is an input", ""}};
     std::map<std::string, std::string> views;
     for (const KernelText& k : kernels) {
         std::string arguments;

@@ -176,6 +176,70 @@ def test_modules_give_what_torch_gives(name):
         assert torch.allclose(a.double(), e.double(), rtol=1e-5, atol=3e-3 if name == "inception" else 1e-5)  # that convolution is in tf32
 
 
+OPEN = {
+    "rows": (torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.Linear(8, 12), torch.nn.GELU()), lambda n: [torch.randn(n, 3, 8)], [{0: "N"}], 1),
+    "attention": (Called(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)), lambda n: [torch.randn(2, 2, n, 8) for _ in range(3)], [{0: "B", 2: "T"}] * 3, 1),
+    "two lengths": (Called(lambda x, y: (x @ y.t()).softmax(1)), lambda n: [torch.randn(n, 16), torch.randn(n + 3, 16)], [{0: "N"}, {0: "M"}], 1),
+    "parity": (Called(lambda x: x * 2 if x.shape[0] % 2 else x + 1), lambda n: [torch.randn(n, 4)], [{0: "N"}], 0),
+    "positions": (Called(lambda x: x + torch.arange(x.shape[1])), lambda n: [torch.randn(2, n)], [{1: "N"}], 0),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_sizes(name):
+    """Kernels are made once for all sizes, or for each size by itself, and the reason is told."""
+    needs_library()
+    from tilewright import compiled
+    module, inputs, dims, sets = OPEN[name]
+    with torch.no_grad():
+        fast = compiled.optimize(module, inputs(6), dynamic_shapes=dims)
+        assert fast.report["proved"] and bool(fast.report.get("fixed")) == (sets == 0)
+        for n in (6, 2, 9, 33):
+            given = inputs(n)
+            assert torch.allclose(fast(*given), module(*given), rtol=1e-5, atol=1e-5)
+        assert len(fast._made) == sets and len(fast._fixed) == (0 if sets else 4)
+
+
+def test_larger_sizes_are_made_once_more():
+    needs_library()
+    from tilewright import compiled
+    fast = compiled.optimize(Called(lambda x: x.softmax(1)), [torch.randn(3, 5)], dynamic_shapes=[{1: "N"}])
+    for n, sets in ((200, 1), (256, 1), (300, 2), (1000, 2), (7, 2)):
+        x = torch.randn(3, n)
+        assert torch.allclose(fast(x), x.softmax(1), rtol=1e-5) and len(fast._made) == sets
+
+
+def test_compile_of_sizes_that_vary():
+    needs_library()
+    from tilewright import compiled
+    compiled.register()
+    made, count = compiled.generate, []
+    compiled.generate = lambda *a, **k: count.append(1) or made(*a, **k)
+    try:
+        module = torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.Softmax(-1))
+        fast = torch.compile(module, backend="tilewright", dynamic=True)
+        with torch.no_grad():
+            for n in (6, 9, 4, 31):
+                x = torch.randn(n, 3, 8)
+                assert torch.allclose(fast(x), module(x), rtol=1e-5, atol=1e-6)
+        assert len(count) == 1
+    finally:
+        compiled.generate = made
+
+
+def test_masked_queries_and_running_statistics():
+    needs_library()
+    from tilewright import compiled
+    q, mask = torch.randn(1, 1, 3, 8), torch.tensor([[True, False, True], [False] * 3, [True] * 3])
+    attend = Called(lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m))
+    assert torch.allclose(compiled.optimize(attend, [q, mask])(q, mask), attend(q, mask), atol=1e-5)
+    norm = torch.nn.BatchNorm1d(5)
+    with pytest.raises(graph.Unsupported, match="statistics"):
+        graph.trace(Called(lambda m, x: (m(x), m.running_mean.clone()), norm).train(), [torch.randn(4, 5)])
+    with pytest.raises(graph.Unsupported, match="multilabel"):
+        graph.trace(Called(lambda x, t: F.multilabel_margin_loss(x, t)), [torch.randn(2, 4), torch.tensor([[3, 0, -1, 1], [1, -1, 0, 0]])])
+
+
 @pytest.mark.parametrize("function, message", [
     (lambda x: torch.div(x, x + 3, rounding_mode="floor"), "div"),
     (lambda x: torch.round(x, decimals=2), "decimals"),

@@ -83,3 +83,24 @@ def test_wrong_is_not_proved(what, tmp_path):
     assert wrong != text, "nothing was changed"
     assert verdict(text, tmp_path) == 0
     assert verdict(wrong, tmp_path) in (1, 2, 3)
+
+
+def outputs(names):
+    def node(name, op, source, shape):
+        return {"name": name, "op": op, "inputs": [source], "attributes": {}, "shape": shape, "dtype": "f32"}
+    nodes = [node("a", "exp", "x", [4, 6]), node("b", "reshape", "a", [24]), node("c", "copy", "b", [24]), node("d", "reshape", "x", [24])]
+    return {"format": "tilewright-graph", "version": 1, "name": "outputs", "inputs": [{"name": "x", "shape": [4, 6], "dtype": "f32"}], "parameters": [], "nodes": nodes, "outputs": names}
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a", "b", "c", "c"], ["x", "a", "d", "a"]])
+def test_outputs_that_are_inputs_or_the_same_tensor(names, tmp_path):
+    """The same tensor is written once; an input, by no launch."""
+    report, _ = generated(outputs(names), tmp_path)
+    assert report["program"]["verdict"] == "proved", report["program"]
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert len(plan["outputs"]) == len(names)
+
+
+def test_nothing_to_launch(tmp_path):
+    report, _ = generated(outputs(["x", "x"]), tmp_path)
+    assert report["proved"] and "nothing is launched" in report["program"]["why"]
