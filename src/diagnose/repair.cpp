@@ -37,22 +37,28 @@ void CandidateList::change(int rank, int place, std::string text, std::function<
     edit(rank, place, std::move(text), [apply = std::move(apply)](Site& s) { apply(s.stmt()); });
 }
 
+void CandidateList::add(Candidate candidate) {
+    if (full(candidate.rank)) return;
+    ++of_rank_[candidate.rank];
+    list_.push_back(std::move(candidate));
+}
+
 void CandidateList::edit(int rank, int place, std::string text, std::function<void(Site&)> apply) {
     const ir::Loc loc = places_[static_cast<std::size_t>(place)].stmt->loc;
-    list_.push_back({rank, loc, fmt::format("line {}: {}", ir::line_text(loc), text), [place, apply = std::move(apply)](ir::Kernel& k) {
-                         Site site = sites_of(k)[static_cast<std::size_t>(place)];
-                         apply(site);
-                     }});
+    add({rank, loc, fmt::format("line {}: {}", ir::line_text(loc), text), [place, apply = std::move(apply)](ir::Kernel& k) {
+             Site site = sites_of(k)[static_cast<std::size_t>(place)];
+             apply(site);
+         }});
 }
 
 void CandidateList::declare(int rank, ir::Loc loc, std::string text, std::function<void(ir::Kernel&)> apply) {
-    list_.push_back({rank, loc, loc.line ? fmt::format("line {}: {}", ir::line_text(loc), text) : std::move(text), std::move(apply)});
+    add({rank, loc, loc.line ? fmt::format("line {}: {}", ir::line_text(loc), text) : std::move(text), std::move(apply)});
 }
 
 // A line may have become several statements (an unrolled loop): what is added beside it is added beside each of them.
 void CandidateList::insert(int rank, int place, bool after, const std::string& text, const std::vector<ir::Operation>& operations) {
     const ir::Stmt& named = *places_[static_cast<std::size_t>(place)].stmt;
-    if (!named.loc.line) return;
+    if (!named.loc.line || full(rank)) return;
     std::vector<std::pair<int, std::size_t>> spots;  // a statement of the region, and where in it
     std::set<std::pair<const ir::Region*, std::size_t>> taken;
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -66,25 +72,24 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
         }
         if (taken.emplace(p.region, at).second) spots.emplace_back(static_cast<int>(i), at);
     }
-    list_.push_back({rank, named.loc, text, [spots, operations, loc = named.loc](ir::Kernel& k) {
-                         for (auto spot = spots.rbegin(); spot != spots.rend(); ++spot) {  // from the last: those before keep their numbers
-                             Site site = sites_of(k)[static_cast<std::size_t>(spot->first)];
-                             std::vector<ir::Stmt> fresh;
-                             for (const ir::Operation& op : operations) {
-                                 fresh.emplace_back();
-                                 fresh.back().op = op;
-                                 fresh.back().loc = loc;
-                             }
-                             site.region.insert(site.region.begin() + static_cast<std::ptrdiff_t>(spot->second), fresh.begin(),
-                                                fresh.end());
-                         }
-                         // A barrier that a person writes gets its fence from the lowering; this kernel has been lowered before.
-                         for (const ir::Operation& op : operations) {
-                             if (std::holds_alternative<ir::NamedSync>(op) || std::holds_alternative<ir::BlockSync>(op) ||
-                                 std::holds_alternative<ir::WarpSync>(op))
-                                 return lower::fence_refills(k);
-                         }
-                     }});
+    add({rank, named.loc, text, [spots, operations, loc = named.loc](ir::Kernel& k) {
+             for (auto spot = spots.rbegin(); spot != spots.rend(); ++spot) {  // from the last: those before keep their numbers
+                 Site site = sites_of(k)[static_cast<std::size_t>(spot->first)];
+                 std::vector<ir::Stmt> fresh;
+                 for (const ir::Operation& op : operations) {
+                     fresh.emplace_back();
+                     fresh.back().op = op;
+                     fresh.back().loc = loc;
+                 }
+                 site.region.insert(site.region.begin() + static_cast<std::ptrdiff_t>(spot->second), fresh.begin(), fresh.end());
+             }
+             // A barrier that a person writes gets its fence from the lowering; this kernel has been lowered before.
+             for (const ir::Operation& op : operations) {
+                 if (std::holds_alternative<ir::NamedSync>(op) || std::holds_alternative<ir::BlockSync>(op) ||
+                     std::holds_alternative<ir::WarpSync>(op))
+                     return lower::fence_refills(k);
+             }
+         }});
 }
 
 void CandidateList::insert_before(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations) {

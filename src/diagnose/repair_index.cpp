@@ -123,7 +123,7 @@ private:
         ir::Stmt copy = stmt();
         const Expr had = *expressions_of(copy)[which].expr;
         for (const Expr& e : with) {
-            if (ir::same(e, had)) continue;
+            if (list_.full(rank) || ir::same(e, had)) continue;
             list_.change(rank, place_, what + instead_text(k_, had, e), [which, e](ir::Stmt& s) { *expressions_of(s)[which].expr = e; });
         }
     }

@@ -37,6 +37,11 @@ public:
     // Statements before or after a place. Nothing where source lines leave no room for them, or where a single thread stands.
     void insert_before(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations);
     void insert_after(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations);
+    // A kernel of thousands of statements has millions of changes, and time for some hundreds: of each rank the first ones are kept.
+    bool full(int rank) const {
+        const auto it = of_rank_.find(rank);
+        return it != of_rank_.end() && it->second >= 2000;
+    }
     std::vector<Candidate> take() { return std::move(list_); }
 
 private:
@@ -46,7 +51,9 @@ private:
     const Suspects& suspects_;
     std::vector<Place> places_;
     std::map<const ir::Stmt*, int> numbers_;
+    void add(Candidate candidate);
     std::vector<Candidate> list_;
+    std::map<int, int> of_rank_;
 };
 
 // Expressions as the source would have them.

@@ -134,7 +134,9 @@ private:
 
     void replace(int rank, const ir::Compute& c, const std::vector<Element>& with) {
         for (const Element& e : with)
-            list_.change(rank + later(), place_, instead_text(k_, c.value, e), [e](ir::Stmt& s) { std::get<ir::Compute>(s.op).value = e; });
+            if (!list_.full(rank + later()))
+                list_.change(rank + later(), place_, instead_text(k_, c.value, e),
+                             [e](ir::Stmt& s) { std::get<ir::Compute>(s.op).value = e; });
     }
 
     void elements(const ir::Compute& c) {
@@ -146,7 +148,7 @@ private:
         replace(5, c, rewrites(c.value, other_masks));
         replace(why.scaled ? 2 : 6, c, rewrites(c.value, operations));
         replace(8, c, tail_masks(c));
-        replace(9, c, rewrites(c.value, [&](const Element& e) { return fragments(e); }));
+        if (!list_.full(9 + later())) replace(9, c, rewrites(c.value, [&](const Element& e) { return fragments(e); }));
         replace(10, c, rewrites(c.value, [&](const Element& e) { return windows(e, c.dst); }));
     }
 

@@ -79,6 +79,12 @@ def test_a_kernel_is_given_up_at_its_limit_of_memory(tmp_path):
     assert done.returncode == 3 and "gave up: more than 1 MB of memory" in done.stderr, done.stderr
 
 
+def test_hints_for_thousands_of_statements_take_bounded_memory(tmp_path):
+    """Each of 2000 statements could be changed in thousands of ways; the list of all of them took 3 GB."""
+    done, _ = run(tmp_path, HEAD + "    for j in tw.unroll(2000):\n        x = x + 1.0\n" + END, "--audit", 0, "--limit-megabytes", 500)
+    assert done.returncode == 1 and "violated" in done.stdout, (done.returncode, done.stdout[-500:], done.stderr)
+
+
 @pytest.mark.parametrize("words", [["--limit-seconds", "nan"], ["--limit-seconds", "0"], ["--limit-megabytes", "-1"]])
 def test_senseless_limits_are_refused(tmp_path, words):
     assert run(tmp_path, HEAD + END, *words)[0].returncode == 2
