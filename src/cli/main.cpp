@@ -39,7 +39,10 @@ std::string suggestion(const CLI::App& app, int argc, char** argv) {
     return {};
 }
 
-// Errors are JSON where the result would be: after a flag --json, or --json -.
+// Is this `--json` of a command that takes a file after it, and nothing follows?
+bool lacks_its_file(int argc, char** argv, int i) { return i + 1 >= argc || std::string(argv[i + 1]).rfind("--", 0) == 0; }
+
+// Errors are JSON where the result would be: after a flag --json, or --json -; and where the file after --json was forgotten.
 bool wants_json(const CLI::App& app, int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
         if (std::string(argv[i]) == "--json=-") return true;
@@ -48,7 +51,7 @@ bool wants_json(const CLI::App& app, int argc, char** argv) {
         for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
             if (below->get_name() == argv[1]) command = below;
         const CLI::Option* option = command ? command->get_option_no_throw("--json") : nullptr;
-        return !option || option->get_expected_max() == 0 || (i + 1 < argc && std::string(argv[i + 1]) == "-");
+        return !option || option->get_expected_max() == 0 || lacks_its_file(argc, argv, i) || std::string(argv[i + 1]) == "-";
     }
     return false;
 }
@@ -79,6 +82,12 @@ int run(int argc, char** argv) {
         std::string words(tw::trim(complaint.str()));
         words = words.substr(0, words.find("\nRun with --help"));
         const std::string near = suggestion(app, argc, argv);
+        if (words.rfind("--json: 1 required", 0) == 0) {
+            const std::string command = argv[1];
+            const bool prints = command != "mutate" && command != "crosscheck" && command != "merge";
+            return tw::cli::complain(tw::cli::exit_bad_input, "--json is followed by a file here",
+                                     prints ? "--json FILE writes it, --json - prints it" : "--json FILE writes it");
+        }
         const std::string help = argc > 1 && near.find("--") != std::string::npos ? std::string(argv[1]) + " --help" : "--help";
         return tw::cli::complain(tw::cli::exit_bad_input, words,
                                  (near.empty() ? "" : near + " ") + "`tilewright " + help + "` lists what there is");

@@ -230,6 +230,7 @@ int run(const Options& o) {
         if (o.json) out["runs"].push_back(trial_json(trial, kernel, schedule));
         else print_trial(trial, kernel, schedule, loaded.sources);
     }
+    out["verdict"] = wrong ? "wrong" : "right";
     if (o.json) print_json(out);
     return wrong ? exit_kernel_wrong : exit_fine;
 }

@@ -79,7 +79,9 @@ bool errors_are_json() { return json_errors; }
 
 void print_json(nlohmann::ordered_json result, int indent) {
     nlohmann::ordered_json named = nlohmann::ordered_json::object();
-    if (!result.contains("schema")) named["schema"] = fmt::format("tilewright {} 1", own_command_name());
+    named["schema"] =
+        result.contains("schema") ? result["schema"] : nlohmann::ordered_json(fmt::format("tilewright {} 1", own_command_name()));
+    if (result.contains("verdict")) named["verdict"] = result["verdict"];
     named.update(result);
     const std::string text = named.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     std::cout.flush();

@@ -57,6 +57,18 @@ def test_files_of_any_kind(files, words, file):
         assert b"error[TW" in done.stderr and "error[TW" in value["message"]
 
 
+def test_a_result_begins_with_its_schema_and_verdict(files):
+    for words, verdict in ((["check", "k.py", "--audit", 0], "proved"), (["run", "k.py", "--set", "N=300"], "right"), (["emit", "k.py"], "fine")):
+        _, value = said(files, *words, "--json")
+        assert list(value)[:2] == ["schema", "verdict"] and value["verdict"] == verdict, value
+
+
+@pytest.mark.parametrize("command", ["bench", "tune", "mutate", "crosscheck"])
+def test_json_without_its_file(files, command):
+    done, value = said(files, command, *([] if command == "crosscheck" else ["k.py"]), "--json")
+    assert done.returncode == 2 and value["schema"] == "tilewright error 1" and "--json FILE" in value["fix"], value
+
+
 @pytest.mark.parametrize("words", [
     ["check", "k.cu"], ["runs"], ["show", "last"], ["show", "nobody"], ["knowledge", "list"], ["knowledge", "search", "pipeline"], ["knowledge", "search", "zzzz"], ["knowledge", "show", "nothing"], ["explain"], ["explain", "TW2001"], ["explain", "TW9999"],
     ["layout", "(8,8):(8,1)"], ["layout", "(("], ["layout", b"\xff"], ["doctor"], ["target", "dump"], ["compile", "absent.cu"], ["generate", "absent.json"], ["submit", "absent.toml", "k.py"], ["replay", "absent"], ["attach", "absent"],
