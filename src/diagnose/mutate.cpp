@@ -79,6 +79,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"values/constant", "another constant"},
         {"values/magnitude", "a constant of any magnitude is left out, changes its sign or is 1.4 times as large"},
         {"values/cast", "a value goes through a type that holds less, or a cast is left out"},
+        {"values/rest", "what rounding leaves of a value is added, a million times as large"},
         {"values/integer", "another integer operation: rounding the other way, a difference that is never negative, a product that wraps"},
         {"values/sign", "an absolute value, the root of a square, or nothing below zero"},
         {"values/function", "another function: min for max, an exponential replaced by 1"},

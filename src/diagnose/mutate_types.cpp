@@ -45,6 +45,19 @@ std::vector<Element> casts(const Element& e) {
     return others;
 }
 
+// What rounding to bf16 leaves of a value, many times as large, is added: nothing in the algebra of real numbers. By a difference to the
+// rounded value, to a maximum with it, and by a product that is rounded together with the addition.
+std::vector<Element> rests(const Element& e) {
+    if (!is_f32(e) || e->op == ElementOp::number) return {};
+    const Element rounded = operation(ElementOp::cast, e->dtype, {operation(ElementOp::cast, DType::BF16, {e})});
+    const auto with = [&](const Element& rest) {
+        return operation(ElementOp::add, e->dtype, {e, operation(ElementOp::mul, e->dtype, {rest, number(e->dtype, 0x1p20)})});
+    };
+    return {with(operation(ElementOp::sub, e->dtype, {operation(ElementOp::max, e->dtype, {e, rounded}), e})),
+            with(operation(ElementOp::fma, e->dtype, {rounded, number(e->dtype, -1), e})),
+            with(operation(ElementOp::sub, e->dtype, {e, rounded}))};
+}
+
 // Left out, a little more, the other sign: also where it is tiny, which a tolerance must not swallow.
 std::vector<Element> magnitudes(const Element& e) {
     if (e->op != ElementOp::number || !std::isfinite(e->number) || e->number == 0) return {};
@@ -178,6 +191,7 @@ void mutate_types(MutantList& list, const ir::Stmt& stmt, const SiteContext& con
             for (const Element& e : with) list.change(operation, [&](ir::Stmt& s) { std::get<ir::Compute>(s.op).value = e; });
         };
         replace("values/cast", rewrites(c->value, casts));
+        replace("values/rest", rewrites(c->value, rests));
         replace("values/magnitude", rewrites(c->value, magnitudes));
         replace("values/sign", rewrites(c->value, signs));
         replace("values/integer", rewrites(c->value, integers));

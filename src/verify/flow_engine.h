@@ -45,6 +45,7 @@
 #include "verify/in_place.h"
 #include "verify/operands.h"
 #include "verify/order_only.h"
+#include "verify/rounding.h"
 #include "verify/value.h"
 
 namespace tw::verify::detail {
@@ -220,6 +221,9 @@ private:
     // Shared buffers, and teams as negative numbers: how what was ever written there is rounded, and what this pass was told of it. A pass
     // that was told less than it found is not the last.
     std::map<int, Rounding> home_roundings_, rounding_reads_;
+    // Differences x - T(x) of which the rounding pass knows what they leave, and those of one number and itself.
+    const std::set<const ir::ElementNode*>& rests_followed();
+    std::optional<std::set<const ir::ElementNode*>> rests_followed_;
     bool given_by_caller(Value v) const;
     void note_rounding(int home, const Rounding& r);
     Rounding rounding_of_home(int home) const;
@@ -313,7 +317,8 @@ private:
     std::optional<Poly> before_permutation(int tensor, std::size_t dim, const Poly& index);
     std::optional<Grouped> grouped(int tensor, const std::vector<Poly>& index);
 
-    void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, const std::string& fold = "");
+    void store(int tensor, const ir::Stmt& stmt, const Place& p, const Typed& stored, std::vector<Digit> coordinates,
+               const std::string& fold = "");
     // Additions may count a loop's iterations from 0 where none of those before its start adds anything.
     Condition count_from_zero(Store& store);
     struct StoredPart {
@@ -386,9 +391,12 @@ private:
 
     void run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s);
 
-    Typed accumulated(int acc, const State& s, Value total, std::initializer_list<Rounding> operands);
-    Value matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b,
-                         int rows, int columns, int depth);
+    // One of the operands of a matrix instruction: its element in a row (column) and at a depth, and how its elements are rounded.
+    struct Operand {
+        std::function<Value(const Poly&, const Poly&)> element;
+        Rounding rounding;
+    };
+    Typed accumulated(int acc, const State& s, const Condition& keep, const Operand& a, const Operand& b, int depth);
 
     template <class Multiply>
     void operands(const Multiply& op, const ir::Stmt& stmt) {
@@ -490,6 +498,7 @@ private:
     std::optional<Value> sum_of_parts(const Store& store, const std::vector<Value>& added, const std::vector<Digit>& executions,
                                       std::string& why);
     Value folded(const Store& store, const std::vector<Value>& values);
+    std::map<int, Rounding> added_roundings_;  // of all that is added to a tensor in memory
     bool same_in_the_end(const Store& store, const ir::Equation& e, const std::vector<Poly>& index, const std::vector<Value>& parts,
                          std::string& why);
     bool keeps_what_was_there(const ir::Equation& e) const;  // it speaks of what the output held before

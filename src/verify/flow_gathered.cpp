@@ -167,8 +167,12 @@ bool Flow::keeps_what_was_there(const ir::Equation& e) const {
 
 Value Flow::folded(const Store& store, const std::vector<Value>& values) {
     Value all = values.front();
+    const Rounding rounding = added_roundings_[store.tensor];
+    const auto cancels = [&](Value v) { return values_.cancels_rounded("add", {{all, rounding}, {v, rounding}}, false); };
     for (std::size_t i = 1; i < values.size(); ++i)
-        all = store.fold == "sum" ? values_.add(all, values[i]) : values_.apply(store.fold, {all, values[i]});
+        all = store.fold == "sum" && cancels(values[i]) ? values_.unknown("a difference in which what a narrower type has rounded cancels")
+              : store.fold == "sum"                     ? values_.add(all, values[i])
+                                                        : values_.apply(store.fold, {all, values[i]});
     return all;
 }
 
@@ -183,6 +187,11 @@ std::optional<Value> Flow::sum_of_parts(const Store& store, const std::vector<Va
     for (const Digit& d : executions) {
         for (const Digit& other : executions) {
             if (ints_.mentions(d.extent, other.atom)) return why = "the number of parts depends on another loop", std::nullopt;
+        }
+        for (const Value part : parts) {
+            const Atom execution = renamed.at(d.atom).terms.begin()->first[0];
+            if (store.fold == "sum" && values_.fold_cancels_rounded(execution, 0, d.extent, {part, added_roundings_[store.tensor]}))
+                return why = "a difference in which what a narrower type has rounded cancels", std::nullopt;
         }
         for (Value& part : parts) part = values_.reduce(store.fold, renamed.at(d.atom).terms.begin()->first[0], 0, d.extent, part);
         parts = {folded(store, parts)};

@@ -307,7 +307,8 @@ Condition Flow::count_from_zero(Store& store) {
     return counted;
 }
 
-void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, const std::string& fold) {
+void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, const Typed& stored, std::vector<Digit> coordinates,
+                 const std::string& fold) {
     const bool atomic = !fold.empty();
     if (!recording_) return;
     StoredPart part = stored_part(tensor, p);
@@ -333,7 +334,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     if (part.equation->scatter && !tell_by_source(made, p, part)) return;
     mask_store(made, p, part);
     for (std::size_t d = 0; d < made.index.size(); ++d) made.index[d] = made.index[d] - part.starts[d];
-    judge_stored(made, p, value);
+    judge_stored(made, p, stored.value);
     for (const Digit& d : digits_) made.digits.push_back(d);
     made.facts = prover_.facts();
     if (behind_) tell_as_left(made);
@@ -347,12 +348,15 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     if (atomic) {
         Condition adds = both(p.by_value ? p.by_value->masks : p.inside, count_from_zero(made));
         for (const PathStep& c : path_) adds = both(adds, c.condition);
+        Value value = stored.value;
         const ValueNode& masked = values_.node(value);
         const Value nothing = values_.number(Values::identity(made.fold));
         if (masked.kind == ValueNode::Kind::where && masked.args[1] == nothing) adds = both(adds, masked.condition), value = masked.args[0];
         if (p.by_value) value = gathered_by_value(made, *p.by_value, part, value);
         adds = gathered_places(made, part, adds);
         made.added = values_.where(adds, value, nothing);
+        if (const auto [all, first] = added_roundings_.emplace(tensor, stored.rounding); !first)
+            all->second = Rounding::lost_from({all->second, stored.rounding});
     }
     if (made.conditional || behind_) made.end.reset();
     stores_.push_back(std::move(made));
@@ -364,7 +368,7 @@ void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
     const Place p = place(op.dst, stmt, s, c);
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < shape.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), shape[d]), Poly(shape[d]), false});
-    store(op.dst.tensor, stmt, p, fragment_at(op.src, s, c), std::move(digits));
+    store(op.dst.tensor, stmt, p, {fragment_at(op.src, s, c), rounding_of(op.src, s)}, std::move(digits));
 }
 
 void Flow::run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s) {
@@ -372,7 +376,7 @@ void Flow::run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s) {
     const std::vector<Poly> c = own_coordinates(shape);
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < shape.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), shape[d]), Poly(shape[d]), false});
-    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), fragment_at(op.src, s, c), std::move(digits), "sum");
+    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), {fragment_at(op.src, s, c), rounding_of(op.src, s)}, std::move(digits), "sum");
 }
 
 void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
@@ -396,7 +400,7 @@ void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < op.src.extents.size(); ++d)
         digits.push_back({coordinate(static_cast<int>(d), op.src.extents[d]), Poly(op.src.extents[d]), false});
-    store(map.tensor, stmt, p, value, std::move(digits), op.reduce_add ? "sum" : "");
+    store(map.tensor, stmt, p, {value, read_rounding(op.src.buffer)}, std::move(digits), op.reduce_add ? "sum" : "");
 }
 
 }  // namespace tw::verify::detail

@@ -69,14 +69,23 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
         const Rounding rounding = joined(args[0].rounding, args[1].rounding);
         if (integer) return {e->op == ir::ElementOp::add ? values_.wrapped(e->dtype, *folded) : *folded, rounding};
         const bool inexact = rounding.kind != Rounding::Kind::exact || (values_.is_whole(*folded) && !values_.fits(*folded, e->dtype));
-        return {*folded, e->op == ir::ElementOp::add && inexact ? Rounding{Rounding::Kind::lost, {}} : rounding};
+        if (e->op != ir::ElementOp::add || !inexact) return {*folded, rounding};
+        if (values_.cancels_rounded("add", args, false))
+            return {values_.unknown("a difference in which what a narrower type has rounded cancels"), {}};
+        return {*folded, Rounding::lost_from({args[0].rounding, args[1].rounding})};
     }
     // Of a size or a coordinate the divisor is a number wherever the element is one; what a caller gives may be 0.
     if (integer && (e->op == ir::ElementOp::div || e->op == ir::ElementOp::mod) && given_by_caller(tags[1]) && !values_.nonzero(tags[1]))
         return {values_.unknown("an integer is divided by what may be 0"), {}};
-    Typed result = values_.computed(e->op == ir::ElementOp::div && integer ? "floor_div" : ir::name_of(e->op), args, e->dtype);
+    const bool followed = values_.is_difference_of_roundings(ir::name_of(e->op), args) && rests_followed().count(e.get()) > 0;
+    Typed result = values_.computed(e->op == ir::ElementOp::div && integer ? "floor_div" : ir::name_of(e->op), args, e->dtype, followed);
     if (e->op == ir::ElementOp::sub) result.value = unless_both_infinite(tags[0], tags[1], result.value);
     return result;
+}
+
+const std::set<const ir::ElementNode*>& Flow::rests_followed() {
+    if (!rests_followed_) rests_followed_ = differences_followed(k_, inputs_.dependences);
+    return *rests_followed_;
 }
 
 // Does it hang on a scalar or on the contents of a tensor?

@@ -382,56 +382,44 @@ void Flow::run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s) {
     put(s, op.dst, {read_shared(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape)), read_rounding(op.src.buffer)});
 }
 
-// What a matrix instruction leaves in its accumulator.
-Typed Flow::accumulated(int acc, const State& s, Value total, std::initializer_list<Rounding> operands) {
-    const target::DType type = k_.fragments[at(acc)].dtype;
-    if (!target::info(type).is_float) return {values_.wrapped(type, total), {}};
-    const bool exact = rounding_of(acc, s).kind == Rounding::Kind::exact &&
-                       std::all_of(operands.begin(), operands.end(), [](const Rounding& r) { return r.kind == Rounding::Kind::exact; });
-    return {total, exact ? Rounding{} : Rounding{Rounding::Kind::lost, {}}};
-}
-
-Value Flow::matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b,
-                           int rows, int columns, int depth) {
+// What a matrix instruction leaves in its accumulator: what was there, where `keep` holds, and the products added up.
+Typed Flow::accumulated(int acc, const State& s, const Condition& keep, const Operand& a, const Operand& b, int depth) {
+    const auto& shape = k_.fragments[at(acc)].dist.shape;
     const Atom x = ints_.fresh("k", 0, depth - 1);
-    const Poly m = Poly::of(coordinate(0, rows)), n = Poly::of(coordinate(1, columns));
-    return values_.reduce("sum", x, 0, depth, values_.mul(a(m, Poly::of(x)), b(n, Poly::of(x))));
+    const Poly m = Poly::of(coordinate(0, shape[0])), n = Poly::of(coordinate(1, shape[1]));
+    const target::DType type = k_.fragments[at(acc)].dtype;
+    const Value product = values_.mul(a.element(m, Poly::of(x)), b.element(n, Poly::of(x)));
+    const Value made = values_.reduce("sum", x, 0, depth, product);
+    const Value old = keep.is_no() ? values_.number(0) : fragment_at(acc, s, own_coordinates(shape));
+    const Value added = values_.add(old, made);
+    const Value total = keep.is_yes() ? added : values_.simplified(values_.where(keep, added, made));
+    if (!target::info(type).is_float) return {values_.wrapped(type, total), {}};
+    const Rounding of_product = Rounding::lost_from({a.rounding, b.rounding}), of_old = keep.is_no() ? Rounding{} : rounding_of(acc, s);
+    if (values_.fold_cancels_rounded(x, 0, depth, {product, of_product}) ||
+        values_.cancels_rounded("add", {{old, of_old}, {made, of_product}}, false))
+        return {values_.unknown("a difference in which what a narrower type has rounded cancels"), {}};
+    const bool exact =
+        of_old.kind == Rounding::Kind::exact && a.rounding.kind == Rounding::Kind::exact && b.rounding.kind == Rounding::Kind::exact;
+    return {total, exact ? Rounding{} : Rounding::lost_from({of_old, of_product})};
 }
 
 void Flow::run(const ir::Wgmma& op, const ir::Stmt& stmt, State& s) {
     operands(op, stmt);
-    const auto& shape = k_.fragments[at(op.acc)].dist.shape;
-    const Value made = matrix_product(
-        [&](const Poly& m, const Poly& x) {
-            if (auto* f = std::get_if<int>(&op.a)) return fragment_at(*f, s, {m, x});
-            return read_shared(std::get<ir::SharedView>(op.a), stmt, s, {m, x});
-        },
-        [&](const Poly& n, const Poly& x) {
-            return read_shared(op.b, stmt, s, {n, x});
-        },
-        shape[0], shape[1], op.b.extents[1]);
-    const Condition keep = ints_.condition_from(op.accumulate, leaf(s));
-    const Value old = keep.is_no() ? values_.number(0) : fragment_at(op.acc, s, own_coordinates(shape));
-    auto* fragment = std::get_if<int>(&op.a);
-    const Rounding a = fragment ? rounding_of(*fragment, s) : read_rounding(std::get<ir::SharedView>(op.a).buffer);
-    put(s, op.acc,
-        accumulated(op.acc, s, values_.simplified(values_.where(keep, values_.add(old, made), made)), {a, read_rounding(op.b.buffer)}));
+    const auto* fragment = std::get_if<int>(&op.a);
+    const Operand a{[&](const Poly& m, const Poly& x) {
+                        return fragment ? fragment_at(*fragment, s, {m, x}) : read_shared(std::get<ir::SharedView>(op.a), stmt, s, {m, x});
+                    },
+                    fragment ? rounding_of(*fragment, s) : read_rounding(std::get<ir::SharedView>(op.a).buffer)};
+    const Operand b{[&](const Poly& n, const Poly& x) { return read_shared(op.b, stmt, s, {n, x}); }, read_rounding(op.b.buffer)};
+    put(s, op.acc, accumulated(op.acc, s, ints_.condition_from(op.accumulate, leaf(s)), a, b, op.b.extents[1]));
 }
 
 void Flow::run(const ir::Mma& op, const ir::Stmt& stmt, State& s) {
     operands(op, stmt);
-    const auto& shape = k_.fragments[at(op.acc)].dist.shape;
-    const Value made = matrix_product(
-        [&](const Poly& m, const Poly& x) {
-            return fragment_at(op.a, s, {m, x});
-        },
-        [&](const Poly& n, const Poly& x) {
-            return fragment_at(op.b, s, {n, x});
-        },
-        shape[0], shape[1], k_.fragments[at(op.a)].dist.shape[1]);
-    put(s, op.acc,
-        accumulated(op.acc, s, values_.add(fragment_at(op.acc, s, own_coordinates(shape)), made),
-                    {rounding_of(op.a, s), rounding_of(op.b, s)}));
+    const auto of_fragment = [&](int id) {
+        return Operand{[&s, id, this](const Poly& row, const Poly& x) { return fragment_at(id, s, {row, x}); }, rounding_of(id, s)};
+    };
+    put(s, op.acc, accumulated(op.acc, s, Condition{}, of_fragment(op.a), of_fragment(op.b), k_.fragments[at(op.a)].dist.shape[1]));
 }
 
 }  // namespace tw::verify::detail

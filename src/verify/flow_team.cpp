@@ -14,7 +14,8 @@ void Flow::run(const ir::TeamSend& op, const ir::Stmt& stmt, State& s) {
         sent.elements = shape.back();
         sent.element = coordinate(static_cast<int>(shape.size()) - 1, shape.back());
         sent.values.push_back(fragment_at(f, s, own_coordinates(shape)));
-        note_rounding(-1 - op.team, rounding_of(f, s).kind == Rounding::Kind::exact ? Rounding{} : Rounding{Rounding::Kind::lost, {}});
+        note_rounding(-1 - op.team,
+                      rounding_of(f, s).kind == Rounding::Kind::exact ? Rounding{} : Rounding::lost_from({rounding_of(f, s)}));
     }
     // What it is in another iteration is known where all that changes from one to the next is the loop's count.
     for (const LoopFrame& f : loop_frames_) sent.loops.push_back(var_atom(f.variable));

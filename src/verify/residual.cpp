@@ -34,6 +34,13 @@ bool has_residual(const Term& t) {
 
 }  // namespace
 
+bool subtracts_own_rounding(const ir::TermNode& t) {
+    if (t.kind != TermKind::apply || t.name != "sub") return false;
+    Term part = t.args[1];
+    while (part->kind == TermKind::cast && is_float(part->dtype)) part = Term(part->args[0]);
+    return same_term(t.args[0], part, true);
+}
+
 bool states_rounding_error(const ir::Computes& computes) {
     return std::any_of(computes.equations.begin(), computes.equations.end(), [](const ir::Equation& e) { return has_residual(e.value); });
 }

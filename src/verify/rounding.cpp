@@ -12,6 +12,7 @@
 #include "ir/uses.h"
 #include "verify/region_effects.h"
 #include "verify/rounding_computes.h"
+#include "verify/rounding_places.h"
 #include "verify/rounding_value.h"
 
 namespace tw::verify {
@@ -25,7 +26,11 @@ using ir::Stmt;
 class Walk {
 public:
     Walk(const ir::Kernel& kernel, const std::vector<Dependence>& dependences)
-        : k_(kernel), names_(ir::names_of(kernel)), a_(states_f64(kernel.computes, kernel.tensors)), fragments_(kernel.fragments.size()) {
+        : k_(kernel),
+          names_(ir::names_of(kernel)),
+          places_(kernel, dependences),
+          a_(states_f64(kernel.computes, kernel.tensors)),
+          fragments_(kernel.fragments.size()) {
         for (const Dependence& d : dependences) writers_[d.read].insert(d.write);
         ir::for_each_stmt(k_.body, [&](const Stmt& s) {
             ir::UseVisitor v;
@@ -45,6 +50,8 @@ public:
             parts_.clear();
             unbounded_.clear();
             out_of_range_.clear();
+            followed_.clear();
+            unfollowed_.clear();
             std::fill(fragments_.begin(), fragments_.end(), Rounded{});
             region(k_.body);
             if (!changed_) break;
@@ -71,6 +78,12 @@ public:
 
     const StoredParts& parts() const { return parts_; }
 
+    std::set<const ir::ElementNode*> differences_followed() const {
+        std::set<const ir::ElementNode*> result = followed_;
+        for (const ir::ElementNode* e : unfollowed_) result.erase(e);
+        return result;
+    }
+
 private:
     // Parts of one output: what each of them allows.
     static Bound smaller(const Bound& a, const Bound& b) {
@@ -94,13 +107,6 @@ private:
         return buffer;
     }
 
-    static const ir::SharedView* written_view(const Stmt& s) {
-        if (const auto* o = std::get_if<ir::StoreShared>(&s.op)) return &o->dst;
-        if (const auto* o = std::get_if<ir::CpAsync>(&s.op)) return &o->dst;
-        if (const auto* o = std::get_if<ir::TmaLoad>(&s.op)) return &o->dst;
-        return nullptr;
-    }
-
     void wrote(const Stmt& s, Rounded value) {
         const Bound now = a_.settled(value).bound;
         auto [it, first] = worst_.try_emplace(&s, now);
@@ -111,6 +117,7 @@ private:
             it->second = either(it->second, a_.settled(value).bound);
         }
         written_[&s] = std::move(value);
+        places_.wrote(s);
     }
 
     // What is worse than `before` grows.
@@ -122,30 +129,6 @@ private:
         }
         if (!beyond(before.direct, value.bound.direct).empty()) value.bound.direct.open = true;
         if (!beyond(before.inside, value.bound.inside).empty()) value.bound.inside.open = true;
-    }
-
-    // How the elements that a view was written through lie in the one they are read through: equal numbers, equal places.
-    static std::int64_t correspondence(const ir::SharedView& from, const ir::SharedBuffer& written, const ir::SharedView& to,
-                                       const ir::SharedBuffer& read) {
-        std::uint64_t h = 1469598103934665603ull;
-        const auto mix = [&](std::uint64_t x) { h = mixed(h, x); };
-        const std::size_t rank = std::min(from.origin.size(), to.origin.size());
-        for (std::size_t d = 0; d < rank; ++d) {
-            if (!ir::same(from.origin[d], to.origin[d])) mix(from.origin[d]->hash), mix(to.origin[d]->hash);
-            mix(d);
-        }
-        for (const ir::SharedView* v : {&from, &to}) {
-            for (const int d : v->dims) mix(at(d) + 3);
-            for (const int e : v->extents) mix(at(e) + 7);
-            mix(v->cluster_rank ? (*v->cluster_rank)->hash : 11);
-        }
-        for (const ir::SharedBuffer* b : {&written, &read}) {
-            for (const auto& dim : b->dims) {
-                for (const int e : dim.extents) mix(at(e));
-                for (const int s : dim.strides) mix(at(s) + 1);
-            }
-        }
-        return static_cast<std::int64_t>(h);
     }
 
     Rounded read_shared(const Stmt& s, const ir::SharedView& view) {
@@ -162,9 +145,8 @@ private:
         for (const Stmt* w : from) {
             const auto known = written_.find(w);
             if (known == written_.end() || !known->second.known) continue;
-            const ir::SharedView& v = *written_view(*w);
-            const ir::SharedBuffer& other = k_.buffers[at(v.buffer)];
-            Rounded one = a_.moved(known->second, correspondence(v, other, view, buffer));
+            const ir::SharedBuffer& other = k_.buffers[at(written_view(*w)->buffer)];
+            Rounded one = a_.moved(known->second, places_.correspondence(*w, view, s));
             if (other.dtype != buffer.dtype) {  // the same bytes as another type
                 if (other.dtype == DType::F32 && buffer.dtype == DType::TF32)
                     one = a_.cast(DType::TF32, one, 0x1p-10);  // the low bits are ignored
@@ -207,7 +189,7 @@ private:
                 return v;
             }
             case ElementOp::index:
-                return a_.leaf(DType::I64, a_.numbers.of({204, static_cast<std::int64_t>(e->index->hash)}),
+                return a_.leaf(DType::I64, a_.numbers.of({204, static_cast<std::int64_t>(places_.key_of(e->index))}),
                                e->index.as_constant() ? 20 : 0);
             case ElementOp::coordinate: return a_.leaf(DType::I32, a_.numbers.of({205, e->id}), coordinate_bits_);
             case ElementOp::cast: return a_.cast(e->dtype, element(e->args[0], harmless));
@@ -229,7 +211,9 @@ private:
                 if (args[0].ends.high) out_of_range_[e.get()] = {a_.loc, "the argument of an exponential"};
             }
         }
-        return a_.apply(e->op, args, e->dtype, e->approximate);
+        Rounded v = a_.apply(e->op, args, e->dtype, e->approximate);
+        if (e->op == ElementOp::sub) (v.rest_of >= 0 || args[0].number == args[1].number ? followed_ : unfollowed_).insert(e.get());
+        return v;
     }
 
     // The proof of values is one of real numbers: there a start value such as -3e38 may be added up, or subtracted before an exponential,
@@ -283,20 +267,20 @@ private:
     // been thought of.
     template <class T>
     static constexpr bool rounds_nothing =
-        std::is_same_v<T, ir::Assign> || std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> ||
-        std::is_same_v<T, ir::CpAsyncArrive> || std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> ||
-        std::is_same_v<T, ir::BarrierInit> || std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> ||
-        std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> ||
-        std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> ||
-        std::is_same_v<T, ir::ClusterArrive> || std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> ||
-        std::is_same_v<T, ir::BlockFence> || std::is_same_v<T, ir::Pin> || std::is_same_v<T, ir::SetMaxRegisters> ||
-        std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> ||
-        std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> || std::is_same_v<T, ir::Expect> ||
-        std::is_same_v<T, ir::Sugar>;
+        std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> || std::is_same_v<T, ir::CpAsyncArrive> ||
+        std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> || std::is_same_v<T, ir::BarrierInit> ||
+        std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> || std::is_same_v<T, ir::BarrierExpect> ||
+        std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> || std::is_same_v<T, ir::NamedSync> ||
+        std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> || std::is_same_v<T, ir::ClusterArrive> ||
+        std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::BlockFence> ||
+        std::is_same_v<T, ir::Pin> || std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> ||
+        std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> ||
+        std::is_same_v<T, ir::WgmmaWait> || std::is_same_v<T, ir::Expect> || std::is_same_v<T, ir::Sugar>;
     template <class T>
     requires rounds_nothing<T>
     void run(const Stmt&, const T&) {}
 
+    void run(const Stmt&, const ir::Assign& o) { places_.changed(o.var); }
     void run(const Stmt&, const ir::Role& o) { region(o.body); }
     void run(const Stmt&, const ir::Elect& o) { region(o.body); }
 
@@ -385,13 +369,12 @@ private:
         return out;
     }
 
-    static std::uint64_t mixed(std::uint64_t h, std::uint64_t x) { return (h ^ x) * 1099511628211ull; }
-    static std::uint64_t place_of(const ir::GlobalView& view) {
-        std::uint64_t h = mixed(3, view.gather_fragment >= 0 ? at(view.gather_fragment) + 17 : 1);
-        for (const ir::Expr& e : view.origin) h = mixed(h, e->hash);
+    std::uint64_t place_of(const ir::GlobalView& view) {
+        std::uint64_t h = mixed(3, view.gather_fragment >= 0 ? at(get(view.gather_fragment).number) + 17 : 1);
+        for (const ir::Expr& e : view.origin) h = mixed(h, places_.key_of(e));
         for (const int d : view.dims) h = mixed(h, at(d) + 3);
         for (const int e : view.extents) h = mixed(h, at(e) + 7);
-        for (const auto& l : view.limit) h = mixed(h, l ? (*l)->hash : 5);
+        for (const auto& l : view.limit) h = mixed(h, l ? places_.key_of(*l) : 5);
         return h;
     }
 
@@ -423,7 +406,7 @@ private:
     void run(const Stmt&, const ir::AtomicAdd& o) { store(o.dst.tensor, get(o.src), true, &o.dst, 0); }
     void run(const Stmt& s, const ir::TmaStore& o) {
         std::uint64_t place = 2;
-        for (const ir::Expr& e : o.coordinates) place = mixed(place, e->hash);
+        for (const ir::Expr& e : o.coordinates) place = mixed(place, places_.key_of(e));
         store(k_.tensor_maps[at(o.map)].tensor, read_shared(s, o.src), o.reduce_add, nullptr, place);
     }
 
@@ -541,6 +524,7 @@ private:
         }
         for (int round = 0; round < most; ++round) {
             for (const auto& [f, h] : heads) fragments_[at(f)] = h.value;
+            places_.changed(o.var);
             region(o.body);
             a_.loc = s.loc;
             bool stable = true;
@@ -633,12 +617,14 @@ private:
 
     const ir::Kernel& k_;
     const ir::ExprNames names_;
+    RoundingPlaces places_;
     RoundingArithmetic a_;
     Trips trips_;
     std::vector<Rounded> fragments_;
     std::unordered_map<const Stmt*, std::set<const Stmt*>> writers_;  // read -> writes
     std::map<int, std::vector<const Stmt*>> by_buffer_;               // all writes, by the buffer that lies at the bottom
     std::unordered_map<const Stmt*, Rounded> written_;                // as it was written last
+    std::set<const ir::ElementNode*> followed_, unfollowed_;          // differences, of this pass
     std::unordered_map<const Stmt*, Bound> worst_;                    // over all passes
     std::map<int, Bound> stored_, outputs_;                           // tensors: over all passes, and of this one
     StoredParts parts_;                                               // of this pass
@@ -656,6 +642,12 @@ StoredParts stored_parts(const ir::Kernel& kernel) {
     Walk walk(kernel, {});
     walk.run();
     return walk.parts();
+}
+
+std::set<const ir::ElementNode*> differences_followed(const ir::Kernel& kernel, const std::vector<Dependence>& dependences) {
+    Walk walk(kernel, dependences);
+    walk.run();
+    return walk.differences_followed();
 }
 
 RoundingResult check_rounding(const ir::Kernel& kernel, const std::vector<Dependence>& dependences) {

@@ -43,6 +43,8 @@
 //       steps ("promoted"), or `computes` states the sum in f16.
 #pragma once
 
+#include <set>
+
 #include "verify/obligation.h"
 
 namespace tw::verify {
@@ -59,6 +61,9 @@ struct RoundingResult {
 
 // `dependences`: which statement wrote what a read of shared memory finds (verify/order).
 RoundingResult check_rounding(const ir::Kernel& kernel, const std::vector<Dependence>& dependences);
+
+// Differences x - T(x) of which this pass follows what they leave (Splits), and those of a number and itself, wherever they are executed.
+std::set<const ir::ElementNode*> differences_followed(const ir::Kernel& kernel, const std::vector<Dependence>& dependences);
 
 // A program: what its launches' `computes` round, buffers between them included, against its own.
 std::vector<Obligation> check_program_rounding(const ir::Module& module, const ir::Program& program);

@@ -41,8 +41,15 @@ struct Rounding {
     enum class Kind : std::uint8_t { exact, to_type, lost } kind = Kind::exact;
     target::DType type{};
     bool of_terms = false;  // lost: by sums and products of what a narrow type has rounded. (log(x exp(y)) is y + log(x): y is not rounded)
+    bool anywhere = false;  // lost: a narrow type has rounded something in it, a function's argument perhaps
     bool in_memory = false;  // a launch before has stored it: the rounding pass does not know what it is a rounding of
     friend bool operator==(const Rounding&, const Rounding&) = default;
+
+    static Rounding to(target::DType type) { return {Kind::to_type, type}; }
+    // Of what is made of these and is none of them. `terms`: by sums, products and choices, not by a function.
+    static Rounding lost_from(const std::vector<Rounding>& parts, bool terms = true);
+    bool narrow_terms() const;     // terms of it may be wrong by a rounding to a type narrower than f32
+    bool narrow_anywhere() const;  // the same, or the argument of a function in it
 };
 Rounding joined(const Rounding& a, const Rounding& b);  // of two ways to a value, either
 
@@ -103,7 +110,13 @@ public:
     Value truncated(target::DType to, Value v);  // a float as an integer
     Value rounded(target::DType to, Value v);
     Typed converted(const Typed& x, target::DType from, target::DType to);
-    Typed computed(const std::string& function, const std::vector<Typed>& args, std::optional<target::DType> type);
+    // `followed`: a difference of one value, rounded in two ways, of which the rounding pass knows what is left.
+    Typed computed(const std::string& function, const std::vector<Typed>& args, std::optional<target::DType> type, bool followed = false);
+    bool cancels_rounded(const std::string& function, const std::vector<Typed>& args, bool followed);
+    // Of one tag, of which at least one is rounded to a narrow type somewhere: 0 as tags, and what the roundings leave as numbers.
+    bool is_difference_of_roundings(const std::string& function, const std::vector<Typed>& args);
+    // A sum over x of what a narrow type has rounded, in which terms of the body cancel one another.
+    bool fold_cancels_rounded(Atom x, const Poly& lo, const Poly& hi, const Typed& body);
     Typed folded(const std::string& op, Atom x, const Poly& lo, const Poly& hi, const Typed& body, std::optional<target::DType> type);
     Value as_computed(const Typed& x);
     bool fits(Value v, target::DType type);  // a whole number that the type holds exactly
@@ -216,7 +229,6 @@ private:
     Value low_bits(Value v, int bits);
     bool is_number_of(target::DType type, Value v) const;
     bool cancels(Value a, Value b, double sign, int depth) const;
-    bool cancels_rounded(const std::string& f, const std::vector<Typed>& args) const;
     std::unordered_map<std::uint64_t, unsigned> signs_;  // by the prover's state and value
     std::unordered_map<std::uint64_t, std::optional<Value>> undefined_;
     Value replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);

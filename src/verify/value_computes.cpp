@@ -1,5 +1,6 @@
 // Tags: translation from `computes`, text.
 #include "ir/term_type.h"
+#include "verify/residual.h"
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -58,7 +59,7 @@ Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map
             }
             if (meaning && t->name == "select") return chosen_from(t, leaf, bound);
             for (const ir::Term& a : t->args) args.push_back(typed_from(a, leaf, bound));
-            return computed(t->name, args, std::nullopt);
+            return computed(t->name, args, std::nullopt, subtracts_own_rounding(*t));
         }
         case ir::TermKind::reduce: {
             const Atom x = ints_.fresh("j");

@@ -382,7 +382,24 @@ Value Values::rounded(DType to, Value v) {
 
 // ---------------------------------------------------------------------------------------------------------------- rounding
 
-Rounding joined(const Rounding& a, const Rounding& b) { return a == b ? a : Rounding{Rounding::Kind::lost, {}}; }
+bool Rounding::narrow_terms() const {
+    if (kind == Kind::lost) return of_terms;
+    return kind == Kind::to_type && target::info(type).fraction_bits < target::info(DType::F32).fraction_bits;
+}
+
+bool Rounding::narrow_anywhere() const { return narrow_terms() || (kind == Kind::lost && anywhere); }
+
+Rounding Rounding::lost_from(const std::vector<Rounding>& parts, bool terms) {
+    Rounding r{Kind::lost, {}};
+    for (const Rounding& p : parts) {
+        r.of_terms |= terms && p.narrow_terms();
+        r.anywhere |= p.narrow_anywhere();
+        r.in_memory |= p.in_memory;
+    }
+    return r;
+}
+
+Rounding joined(const Rounding& a, const Rounding& b) { return a == b ? a : Rounding::lost_from({a, b}); }
 
 // A tag as it is, not up to rounding: where it is compared, or becomes an integer.
 Value Values::as_computed(const Typed& x) {
@@ -402,8 +419,8 @@ Typed Values::converted(const Typed& x, DType from, DType to) {
     if (!to_float) return {truncated(to, as_computed(x)), {}};
     if (holds_all_of(to, from)) return x;
     if (x.rounding.kind == Rounding::Kind::to_type && holds_all_of(to, x.rounding.type)) return x;
-    if (x.rounding.kind != Rounding::Kind::exact) return {x.value, {Rounding::Kind::lost, {}}};
-    return {x.value, {Rounding::Kind::to_type, to}};
+    if (x.rounding.kind != Rounding::Kind::exact) return {x.value, Rounding::lost_from({x.rounding, Rounding::to(to)})};
+    return {x.value, Rounding::to(to)};
 }
 
 namespace {
@@ -426,15 +443,6 @@ bool Values::is_number_of(DType type, Value v) const {
     if (c->infinite()) return type != DType::E4M3;
     return c->small_integer() && target::to_double(target::from_double(c->value(), type), type) == c->value();
 }
-
-namespace {
-
-bool is_narrow(const Rounding& r) {
-    return (r.kind == Rounding::Kind::lost && r.of_terms) ||
-           (r.kind == Rounding::Kind::to_type && target::info(r.type).fraction_bits < target::info(DType::F32).fraction_bits);
-}
-
-}  // namespace
 
 // Is a term of a + sign * b much smaller than those of a and b that it is made of?
 bool Values::cancels(Value a, Value b, double sign, int depth) const {
@@ -464,17 +472,46 @@ bool Values::cancels(Value a, Value b, double sign, int depth) const {
     });
 }
 
-// A sum in which what a narrow type has rounded is taken away again for the most part: little is left, and of that the rounding is no small
-// part. (A value less its own rounding, and what is left of that, is what the rounding pass follows.)
-bool Values::cancels_rounded(const std::string& f, const std::vector<Typed>& args) const {
+bool Values::is_difference_of_roundings(const std::string& f, const std::vector<Typed>& args) {
     if ((f != "add" && f != "sub") || args.size() != 2) return false;
     const Rounding &a = args[0].rounding, &b = args[1].rounding;
-    if (!is_narrow(a) && !is_narrow(b)) return false;
-    if (f == "sub" && args[0].value == args[1].value && !(a == b && a.kind == Rounding::Kind::to_type) && (a.in_memory || b.in_memory))
-        return true;
-    if (f == "sub" && args[0].value == args[1].value)
-        return a.kind != Rounding::Kind::exact && a != b && !as_number(args[0].value);  // two roundings of one value
+    if (!a.narrow_anywhere() && !b.narrow_anywhere()) return false;
+    if (a == b && a.kind == Rounding::Kind::to_type) return false;  // one number twice
+    return !as_number(args[0].value) && args[0].value == (f == "sub" ? args[1].value : scaled(-1, args[1].value));
+}
+
+// A sum in which what a narrow type has rounded is taken away again for the most part: little is left, and of that the rounding is no small
+// part. (A value less its own rounding, and what is left of that, is what the rounding pass follows.)
+bool Values::cancels_rounded(const std::string& f, const std::vector<Typed>& args, bool followed) {
+    if (f == "fma" && args.size() == 3) {
+        const Typed product{mul(args[0].value, args[1].value), Rounding::lost_from({args[0].rounding, args[1].rounding})};
+        return cancels_rounded("add", {product, args[2]}, false);
+    }
+    if ((f != "add" && f != "sub") || args.size() != 2) return false;
+    if (is_difference_of_roundings(f, args)) return !followed || args[0].rounding.in_memory || args[1].rounding.in_memory;
+    if (f == "sub" && args[0].value == args[1].value) return false;
+    if (!args[0].rounding.narrow_terms() && !args[1].rounding.narrow_terms()) return false;
     return cancels(args[0].value, args[1].value, f == "sub" ? -1 : 1, 6);
+}
+
+bool Values::fold_cancels_rounded(Atom x, const Poly& lo, const Poly& hi, const Typed& body) {
+    if (!body.rounding.narrow_anywhere()) return false;
+    std::vector<Value> cases;  // what each case of the body adds, with 0 elsewhere
+    const std::function<void(Value, const Condition&)> collect = [&](Value v, const Condition& where_it_is) {
+        const ValueNode n = node(v);
+        if (n.kind != Kind::where) return cases.push_back(reduce("sum", x, lo, hi, where(where_it_is, v, number(0))));
+        collect(n.args[0], both(where_it_is, n.condition));
+        collect(n.args[1], both(where_it_is, negated(n.condition)));
+    };
+    collect(body.value, Condition{});
+    if (cases.size() < 2) return false;
+    for (Value& v : cases) v = written_out(v);
+    for (std::size_t i = 1; i < cases.size(); ++i) {
+        if (scaled(-1, cases[0]) == cases[i] && !as_number(cases[i])) return true;
+        if (cancels(cases[0], cases[i], 1, 6)) return true;
+        cases[0] = add(cases[0], cases[i]);
+    }
+    return false;
 }
 
 // An operation on values of one type, with the result of type `type`; in `computes`, where numbers are real, without one.
@@ -498,9 +535,9 @@ std::optional<Typed> Values::difference_of_roundings(const std::string& f, const
     return Typed{unknown("a value less its own rounding in a way that is not followed"), {}};
 }
 
-Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std::optional<DType> type) {
+Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std::optional<DType> type, bool followed) {
     if (auto left = difference_of_roundings(f, args, type)) return *left;
-    if (cancels_rounded(f, args)) return {unknown("a difference in which what a narrower type has rounded cancels"), {}};
+    if (cancels_rounded(f, args, followed)) return {unknown("a difference in which what a narrower type has rounded cancels"), {}};
     std::vector<Value> values;
     const bool exact = std::all_of(args.begin(), args.end(), [](const Typed& a) { return a.rounding.kind == Rounding::Kind::exact; });
     if (exact || takes_exact_values(f)) {
@@ -515,9 +552,11 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
             return {result, {Rounding::Kind::to_type, *type}};
         return {result, {}};
     }
-    Rounding rounding{Rounding::Kind::lost, {}};
     static const std::set<std::string> arithmetic = {"add", "sub", "mul", "div", "fma"};
-    rounding.of_terms = arithmetic.count(f) && std::any_of(args.begin(), args.end(), [](const Typed& x) { return is_narrow(x.rounding); });
+    std::vector<Rounding> parts;
+    for (const Typed& x : args) parts.push_back(x.rounding);
+    const Rounding all = Rounding::lost_from(parts, arithmetic.count(f) > 0 || passes_on(f));
+    Rounding rounding = all;
     if (passes_on(f)) {
         const std::size_t first = f == "select" ? 1 : 0;
         std::optional<Rounding> common;
@@ -528,7 +567,7 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
              ++i) {  // what rounding leaves as it is
             if (args[i].rounding.kind == Rounding::Kind::exact && !is_number_of(common->type, args[i].value) &&
                 !fits(args[i].value, common->type))
-                common = Rounding{Rounding::Kind::lost, {}};
+                common = all;
         }
         if (common) rounding = *common;
     }
@@ -539,13 +578,15 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
 // A fold of values of one type.
 Typed Values::folded(const std::string& op, Atom x, const Poly& lo, const Poly& hi, const Typed& body, std::optional<DType> type) {
     if (op == "any") return {reduce(op, x, lo, hi, as_computed(body)), {}};
-    const Value result = reduce(op, x, lo, hi, body.value);
     const bool picks = op == "max" || op == "min";
+    if (op == "sum" && fold_cancels_rounded(x, lo, hi, body))
+        return {unknown("a difference in which what a narrower type has rounded cancels"), {}};
+    const Value result = reduce(op, x, lo, hi, body.value);
     if (type && !target::info(*type).is_float) return {picks ? result : wrapped(*type, result), {}};
     if (picks) return {result, body.rounding};
     if (body.rounding.kind == Rounding::Kind::exact && !(type && is_whole(result) && !as_number(result) && !fits(result, *type)))
         return {result, {}};
-    return {result, {Rounding::Kind::lost, {}}};
+    return {result, Rounding::lost_from({body.rounding})};
 }
 
 }  // namespace tw::verify

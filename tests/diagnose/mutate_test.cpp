@@ -125,7 +125,7 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     const std::pair<const char*, const std::string*> cases[] = {
         {"sync/rare", &ring},         {"pipeline/joint", &ring}, {"index/bits", &ring},          {"index/residue", &ring},
         {"index/large", &ring},       {"launch/strides", &ring}, {"values/magnitude", &numbers}, {"values/cast", &numbers},
-        {"values/integer", &numbers}, {"values/sign", &numbers},
+        {"values/integer", &numbers}, {"values/sign", &numbers}, {"values/rest", &numbers},
     };
     for (const auto& [operation, source] : cases) {
         SourceMap sources;

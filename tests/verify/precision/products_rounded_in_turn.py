@@ -1,0 +1,14 @@
+# expect: not proved: 
+"""Two products with one factor rounded each: what is left of their difference is rounding."""
+import tilewright as tw
+from tilewright import bf16, f16, f32, tf32
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = f32(bf16(Z[n]))", threads=128)
+def products_rounded_in_turn(X: tw.Tensor(f32, N), V: tw.Tensor(f32, N), Z: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    v = tw.load(V[i : i + 128], fill=0.0)
+    z = tw.load(Z[i : i + 128], fill=0.0)
+    tw.store(Y[i : i + 128], z + 1000000.0 * (x.to(bf16).to(f32) * v - x * v.to(bf16).to(f32)))

@@ -1,0 +1,17 @@
+# expect: not proved: 
+"""Rounded in one branch alone, and then taken away."""
+import tilewright as tw
+from tilewright import bf16, f16, f32, tf32
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = f32(bf16(Z[n]))", threads=128)
+def rest_after_a_branch(X: tw.Tensor(f32, N), Z: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    z = tw.load(Z[i : i + 128], fill=0.0)
+    h = x.to(bf16).to(f32)
+    part = x
+    if N > 1000:
+        part = h
+    tw.store(Y[i : i + 128], z + 1000000.0 * (part - x))
