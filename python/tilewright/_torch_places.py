@@ -564,7 +564,9 @@ def table():
     t["floor_divide"] = floor_divide
     t["remainder"] = _remainder
     t["hypot"] = _pair(("mul", ["x", "x"]), ("mul", ["y", "y"]), ("add", ["#0", "#1"]), ("sqrt", ["#2"]))
-    t["logaddexp"] = _pair(("maximum", ["x", "y"]), ("sub", ["x", "y"]), ("abs", ["#1"]), ("neg", ["#2"]), ("exp", ["#3"]), ("log1p", ["#4"]), ("add", ["#0", "#5"]))
+    # Of two equal ones, infinite ones among them, no difference is taken.
+    t["logaddexp"] = _pair(("maximum", ["x", "y"]), ("sub", ["x", "y"]), ("abs", ["#1"]), ("neg", ["#2"]), ("exp", ["#3"]), ("log1p", ["#4"]), ("add", ["#0", "#5"]),
+                           ("eq", ["x", "y"], "bool"), ("add", ["x", math.log(2)]), ("where", ["#7", "#8", "#6"]))
     for name, op in (("bitwise_and", "logical_and"), ("bitwise_or", "logical_or"), ("bitwise_not", "logical_not")):
         t[name] = _logical(op)
     t["bitwise_xor"] = t["logical_xor"] = _xor

@@ -81,7 +81,7 @@ std::vector<int> cuts_of(const Primitives& p, const Group& g) {
         const Primitive& v = p.list[static_cast<std::size_t>(*it)];
         if (v.kind == Kind::reduce && g.has(v.in[0]) && p.list[static_cast<std::size_t>(v.in[0])].kind == Kind::pointwise)
             taken.push_back(v.in[0]);
-        if (*it == g.root || (v.dtype != "f32" && v.dtype != "f64") || v.kind == Kind::pick) continue;
+        if (*it == g.root || v.dtype[0] == 'i' || v.dtype == "bool" || v.kind == Kind::pick) continue;
         const bool end = std::any_of(g.members.begin(), g.members.end(), [&](int m) {
             const Primitive& user = p.list[static_cast<std::size_t>(m)];
             return user.from != v.from && std::find(user.in.begin(), user.in.end(), *it) != user.in.end();

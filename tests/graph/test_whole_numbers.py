@@ -101,3 +101,21 @@ def test_a_query_that_sees_no_key(tmp_path):
             e = numpy.exp(scores[row] - scores[row].max())
             numpy.testing.assert_allclose(y[0, 0, row], e / e.sum() @ k[0, 0], rtol=1e-4, atol=1e-5)
         assert (y[0, 0, 1] == 0).all()
+
+
+def test_logarithms_of_sums_of_nothing(tmp_path):
+    x, y = numpy.array([-numpy.inf, 0, 3, -numpy.inf], numpy.float32), numpy.array([-numpy.inf, 1, -numpy.inf, 2], numpy.float32)
+    (z,), _ = run(written("logaddexp", {"x": x, "y": y}, [((4,), "float32")], ["x", "y"]), {"x": x, "y": y}, tmp_path)
+    numpy.testing.assert_allclose(z, numpy.logaddexp(x, y), rtol=1e-6)
+
+
+def test_a_difference_of_what_was_rounded(tmp_path):
+    """Where a product is rounded to bf16 before a difference, it is stored: nothing is said of the difference in one kernel."""
+    shape, narrow = [6, 5], {"dtype": "bf16"}
+    made = graph([dict(leaf("x", shape), **narrow)], [dict(node("y", "mul", ["x", 3.0], shape), **narrow), dict(node("z", "mse_loss", ["x", "y"], []), **narrow)])
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(made))
+    done = subprocess.run([PROGRAM, "generate", str(path), "--json", "--emulate"], capture_output=True, text=True, timeout=60)
+    report = json.loads(done.stdout)
+    assert report["proved"], report["kernels"]
+    assert report["emulated"]["worst"] < 2 ** -7
