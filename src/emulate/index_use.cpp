@@ -19,6 +19,27 @@ void for_each_term(const ir::Computes& computes, const TermVisit& visit) {
     for (const ir::Equation& e : computes.equations) walk(e.value);
 }
 
+// where(idx[t] == v, ...): elements that are compared with an index of the output name places along it.
+void for_each_named(const ir::Equation& e, const std::function<void(int index, std::size_t dim)>& visit) {
+    const auto place = [&](const ir::Term& t) -> std::optional<std::size_t> {
+        if (t->kind != ir::TermKind::index) return std::nullopt;
+        for (std::size_t d = 0; d < e.output_vars.size(); ++d)
+            if (ir::same(t->indices[0], ir::start_of(e, d) + ir::var_expr(e.output_vars[d]))) return d;
+        return std::nullopt;
+    };
+    const TermVisit compared = [&](const ir::Term& t) {
+        for (const ir::Term& a : t->args) compared(a);
+        if (t->kind != ir::TermKind::apply || t->name != "eq") return;
+        for (const std::size_t side : {0, 1}) {
+            const ir::Term& names = t->args[side];
+            const bool by_index = names->kind == ir::TermKind::index && names->indices[0].kind() == ir::ExprKind::element;
+            const auto dim = place(t->args[1 - side]);
+            if (dim && (names->kind == ir::TermKind::element || by_index)) visit(by_index ? names->indices[0]->id : names->id, *dim);
+        }
+    };
+    compared(e.value);
+}
+
 }  // namespace
 
 std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
@@ -87,6 +108,24 @@ std::vector<bool> read_tensors(const std::vector<ir::Tensor>& tensors, const ir:
     return read;
 }
 
+std::vector<bool> compared_with_places(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes) {
+    std::vector<bool> found(tensors.size()), indexes(tensors.size());
+    const std::function<void(const ir::Expr&)> in_index = [&](const ir::Expr& e) {
+        if (e.kind() == ir::ExprKind::element) indexes[static_cast<std::size_t>(e->id)] = true;
+        for (const ir::Expr& a : e->args) in_index(a);
+    };
+    for_each_term(computes, [&](const ir::Term& t) {
+        if (t->kind == ir::TermKind::index && t->indices[0].kind() == ir::ExprKind::element) return;
+        for (const ir::Expr& e : t->indices) in_index(e);
+    });
+    for (const ir::Equation& e : computes.equations) {
+        for_each_named(e, [&](int index, std::size_t) { found[static_cast<std::size_t>(index)] = true; });
+        if (e.scatter) indexes[static_cast<std::size_t>(e.scatter->index)] = true;
+    }
+    for (std::size_t i = 0; i < found.size(); ++i) found[i] = found[i] && !indexes[i];
+    return found;
+}
+
 std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
                                           const std::vector<std::int64_t>& sizes) {
     constexpr std::int64_t unused = -1;
@@ -119,30 +158,11 @@ std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors
         std::int64_t& known = extents[static_cast<std::size_t>(e.scatter->index)];
         known = std::max<std::int64_t>(known, size_value(e.output_extents[e.scatter->dim], sizes).value_or(0));
     }
-    // where(idx[t] == v, ...): elements that are compared with an index of the output name places along it.
     for (const ir::Equation& e : computes.equations) {
-        const auto place = [&](const ir::Term& t) -> std::optional<std::size_t> {
-            if (t->kind != ir::TermKind::index) return std::nullopt;
-            for (std::size_t d = 0; d < e.output_vars.size(); ++d)
-                if (ir::same(t->indices[0], ir::start_of(e, d) + ir::var_expr(e.output_vars[d]))) return d;
-            return std::nullopt;
-        };
-        const TermVisit compared = [&](const ir::Term& t) {
-            for (const ir::Term& a : t->args) compared(a);
-            if (t->kind != ir::TermKind::apply || t->name != "eq") return;
-            for (const std::size_t side : {0, 1}) {
-                const ir::Term& names = t->args[side];
-                const bool by_element = names->kind == ir::TermKind::element ||
-                                        (names->kind == ir::TermKind::index && names->indices[0].kind() == ir::ExprKind::element);
-                const auto dim = place(t->args[1 - side]);
-                if (!by_element || !dim) continue;
-                const int index = names->kind == ir::TermKind::element ? names->id : names->indices[0]->id;
-                std::int64_t& known = extents[static_cast<std::size_t>(index)];
-                known =
-                    std::max<std::int64_t>(known, size_value(tensors[static_cast<std::size_t>(e.output)].dims[*dim], sizes).value_or(0));
-            }
-        };
-        compared(e.value);
+        for_each_named(e, [&](int index, std::size_t dim) {
+            std::int64_t& known = extents[static_cast<std::size_t>(index)];
+            known = std::max<std::int64_t>(known, size_value(tensors[static_cast<std::size_t>(e.output)].dims[dim], sizes).value_or(0));
+        });
     }
     for (std::int64_t& e : extents) e = std::max<std::int64_t>(e, 0);
     return extents;

@@ -21,4 +21,7 @@ std::vector<bool> read_tensors(const std::vector<ir::Tensor>& tensors, const ir:
 std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
                                           const std::vector<std::int64_t>& sizes);
 
+// Tensors that `computes` compares with places of an output (idx[t] == v) and finds no element by: an element that is no place names none.
+std::vector<bool> compared_with_places(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes);
+
 }  // namespace tw::emulate

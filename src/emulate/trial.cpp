@@ -26,10 +26,12 @@ double unit(target::DType type) {
     return facts.is_float ? std::ldexp(1.0, -facts.fraction_bits) : 0.0;
 }
 
+bool is_unsigned(target::DType type) { return type == target::DType::U8 || type == target::DType::U32; }
+
 // An integer that steers nothing. Small ones keep sums exact; others are negative and large too, though no sum or product of a few of them
 // leaves its type: what wraps around would be no slip of the kernel.
 double drawn_integer(target::DType type, bool small, std::mt19937_64& random) {
-    const bool wide = target::bytes(type) > 1, is_signed = type != target::DType::U8 && type != target::DType::U32;
+    const bool wide = target::bytes(type) > 1, is_signed = !is_unsigned(type);
     if (type == target::DType::Bool) return static_cast<double>(random() % 2);
     const std::int64_t reach = small || random() % 4 == 0 ? 7 : wide ? 1000 : 60;
     const auto drawn = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(2 * reach + 1));
@@ -68,6 +70,7 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
     const auto promised = promised_contents(k.tensors, sizes, spread_of(seed), seed);
     const auto is_index = index_tensors(k.tensors, k.computes, {&k}), is_read = read_tensors(k.tensors, k.computes);
     const auto places = indexed_extents(k.tensors, k.computes, sizes);
+    const auto names = compared_with_places(k.tensors, k.computes);
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
         const ir::Tensor& t = k.tensors[i];
         TensorData data = make_tensor(t.dtype, values_of(t.dims, sizes), values_of(t.strides, sizes));
@@ -78,7 +81,10 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
         for (double& v : values) {
             // With no promise about an index tensor's contents places that `computes` reads are meant, or zero: anything else could be a
             // false alarm.
-            if (!is_float && is_index[i]) v = places[i] > 0 ? static_cast<double>(random() % static_cast<std::uint64_t>(places[i])) : 0;
+            if (!is_float && is_index[i] && names[i])  // one before the first place to one behind the last
+                v = static_cast<double>(random() % static_cast<std::uint64_t>(places[i] + 2)) - (is_unsigned(t.dtype) ? 0 : 1);
+            else if (!is_float && is_index[i])
+                v = places[i] > 0 ? static_cast<double>(random() % static_cast<std::uint64_t>(places[i])) : 0;
             else if (!is_float) v = drawn_integer(t.dtype, small_integers, random);
             else if (small_integers) v = static_cast<double>(static_cast<int>(random() % 7) - 3);
             else v = std::uniform_real_distribution<double>(-1.0, 1.0)(random);

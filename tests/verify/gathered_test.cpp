@@ -53,13 +53,13 @@ TEST(GatheredRuns, SourcesOfOnePlaceAddUpAndOthersKeepWhatTheyHeld) {
     }
 }
 
-// Without a promise the contents name places of the output, so that a run sees sums.
+// Without a promise the contents name places of the output, so that a run sees sums, and one on each side that is none.
 TEST(GatheredRuns, WhatIsComparedWithAPlaceNamesPlaces) {
     const ir::Kernel kernel = kernel_of("tests/verify/gathered/ok_add_rows_said.py");
     const auto inputs = emulate::random_inputs(kernel, sizes_of(kernel, 64, 4, 2), 3, false);
     std::set<double> seen;
     for (std::int64_t t = 0; t < 64; ++t) seen.insert(inputs[1].get({t}));
-    EXPECT_EQ(seen, (std::set<double>{0, 1, 2, 3}));
+    EXPECT_EQ(seen, (std::set<double>{-1, 0, 1, 2, 3, 4}));
 }
 
 // Programs: zeros and then the additions of launches, against the sum that is stated of both.
