@@ -175,8 +175,10 @@ def test_rows_are_added_by_their_index(dtype):
     wanted = out.clone().index_add_(0, index[kept], rows[kept].float())
     assert ops.index_add(out, index, rows, strict=True) is None
     assert torch.allclose(out, wanted, atol=1e-5)
-    with pytest.warns(ops.FallbackWarning):
-        ops.index_add(out.double(), index, rows)
+    wide = out.double()
+    with pytest.raises(tilewright.TilewrightError):
+        ops.index_add(wide, index, rows, strict=True)
+    assert torch.equal(wide, out.double())
 
 
 def test_numbers_are_counted():

@@ -170,6 +170,19 @@ def test_indices_are_whole_numbers_of_32_bits():
         assert (c == b).all()
 
 
+def test_rows_and_numbers_are_added_by_their_index():
+    out, rows, index = array(5, 8), array(7, 8), np.array([4, 0, 4, -1, 2, 5, 4])
+    wanted = out.copy()
+    kept = (index >= 0) & (index < 5)
+    np.add.at(wanted, index[kept], rows[kept])
+    ops.index_add(out, index, rows)
+    assert np.allclose(out, wanted, atol=1e-5)
+    refused(lambda: ops.index_add(out, index[:3], rows), "index_add")
+    refused(lambda: ops.index_add(out, np.full(7, 1 << 32), rows), "32 bits")
+    assert ops.bincount(np.array([3, 0, 3, 9, -2]), 4).tolist() == [1, 0, 0, 2]
+    refused(lambda: ops.bincount(np.array([3, 0]), 0), "length")
+
+
 def test_the_optimizer_takes_sensible_rates():
     g = array(8, 16)
     refused(lambda: ops.adam(g, g.copy(), g.copy(), g.copy(), g.copy(), step=1, beta1=1.0), "beta1")
