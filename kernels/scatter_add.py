@@ -42,3 +42,11 @@ def weighted_bincount(X: tw.Tensor(i32, P), w: tw.Tensor(f32, P), H: tw.Tensor(f
     """The sum of the weights of each number."""
     i = tw.grid(tw.cdiv(P, BP)) * BP
     tw.atomic_add(H[tw.load(X[i : i + BP], fill=-1)], tw.load(w[i : i + BP], fill=0.0))
+
+
+@tw.kernel(target="sm_80", name="histogram", computes="H[b] = sum(p, where(i32(floor((X[p] - low) * scale)) == b, 1, 0))", threads=256)
+def histogram(X: tw.Tensor(f32, P), H: tw.Tensor(i32, V, zeroed=True), low: tw.scalar(f32), scale: tw.scalar(f32), BP: tw.const(1024, 2048) = 1024):
+    """How many numbers fall into each bin of the width 1 / scale, from `low` on; numbers outside of all bins count for nothing."""
+    i = tw.grid(tw.cdiv(P, BP)) * BP
+    x = tw.load(X[i : i + BP], fill=0.0)
+    tw.atomic_add(H[i32(tw.floor((x - low) * scale))], tw.full(i32, (BP,), 1), limit=(P - i,))

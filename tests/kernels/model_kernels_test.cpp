@@ -114,6 +114,7 @@ const Case kCases[] = {
     {"scatter_add", "weighted_rows_atomic", {}, {{"P", 9}, {"V", 30}, {"N", 136}}, true},
     {"scatter_add", "bincount", {}, {{"P", 2100}, {"V", 7}}, true},
     {"scatter_add", "weighted_bincount", {}, {{"P", 1030}, {"V", 3}}, true},
+    {"scatter_add", "histogram", {}, {{"P", 1100}, {"V", 4}}, true},
     {"quantize_sm90", "quantize_rows", {}, {{"M", 3}, {"N", 16}}, true},
     {"quantize_sm90", "quantize_rows", {}, {{"M", 2}, {"N", 2064}}},
     {"quantize_sm90", "quantize_blocks", {}, {{"M", 35}, {"NB", 3}}, true},

@@ -1,0 +1,13 @@
+"""Rounded to bf16 before."""
+import tilewright as tw
+from tilewright import bf16, f32, i32
+
+T, S, N = tw.sizes("T S N")
+
+
+@tw.kernel(target="sm_80", computes="G[idx[t], n] += X[t, n]", threads=128)
+def lossy(X: tw.Tensor(f32, T, N), idx: tw.Tensor(i32, T), G: tw.Tensor(f32, S, N, zeroed=True)):
+    bn, bt = tw.grid(tw.cdiv(N, 128), tw.cdiv(T, 16))
+    place = tw.load(idx[bt * 16 : bt * 16 + 16], fill=-1)
+    x = tw.load(X[bt * 16 : bt * 16 + 16, bn * 128 : bn * 128 + 128], fill=0.0).to(bf16).to(f32)
+    tw.atomic_add(G[place, bn * 128 : bn * 128 + 128], x)
