@@ -1,12 +1,25 @@
-// The skeleton of a kernel's synchronisation, read from its text: who writes and reads which shared tensor, and the barriers, commit
-// groups, phases and fences between.
+// Internal to src/cute: the order of barriers, copies and products in the kernels of a file.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cute/evaluate.h"
+#include "cute/events.h"
 
 namespace tw::cute {
 
-// Looks at every __global__ function, and at __device__ functions that synchronise.
+struct KernelText {
+    std::string name;
+    Span place;
+    bool followed = false;  // the skeleton was run
+    std::string why_not;    // why it was not
+};
+
+// The events of a kernel, followed in the order of the text.
+void walk_order(const Evaluator& evaluator, DiagnosticSink& sink, Report& report, const std::vector<Node>& body, const KernelText& kernel);
+
+// Every `__global__` function of the file.
 void check_order(Evaluator& evaluator, DiagnosticSink& sink, Report& report);
 
 }  // namespace tw::cute
