@@ -27,7 +27,9 @@ o = parser.parse_args()
 
 PUBLIC = [("NVIDIA/cutlass", "examples/cute/tutorial/sgemm_sm80.cu"), ("NVIDIA/cutlass", "examples/cute/tutorial/hopper/wgmma_tma_sm90.cu"), ("deepseek-ai/FlashMLA", "csrc/sm90/decode/dense/splitkv_mla.cuh"),
           ("reed-lau/cute-gemm", "gemm-multi-stage.cu"), ("ColfaxResearch/cutlass-kernels", "src/fmha/fmha_forward.cu"), ("ColfaxResearch/cutlass-kernels", "src/cute-gemm-tma-gma/gemm.cu"),
-          ("Dao-AILab/flash-attention", "hopper/mainloop_fwd_sm90_tma_gmma_ws.hpp")]
+          ("Dao-AILab/flash-attention", "hopper/mainloop_fwd_sm90_tma_gmma_ws.hpp"), ("NVIDIA/cutlass", "examples/cute/tutorial/hopper/wgmma_sm90.cu"), ("NVIDIA/cutlass", "examples/cute/tutorial/tiled_copy_if.cu"),
+          ("ColfaxResearch/cfx-article-src", "pipeline-gemm/sm90_gemm_multistage.cu"), ("ColfaxResearch/cfx-article-src", "pipeline-gemm/hopper-gemm-ws/hopper_gemm_kernel.h"), ("ColfaxResearch/cfx-article-src", "tma/scale_tma_kernel.h"),
+          ("Xin-Jing-11/cutlass-cute-playground", "CUTLASS/flash_attention/flash_attention_multistage.cuh"), ("ArthurinRUC/cutlass-notes", "14-warp-specialization/warp_specialization.cu")]
 
 
 def fetched(folder):

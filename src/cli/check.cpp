@@ -308,7 +308,8 @@ int run(const Options& o) {
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
     if (o.file.ends_with(".toml"))
         return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
-    if (o.file.ends_with(".cu") || o.file.ends_with(".cuh") || o.file.ends_with(".hpp")) {
+    static const char* const cute_text[] = {".cu", ".cuh", ".hpp", ".h", ".inl"};
+    if (std::any_of(std::begin(cute_text), std::end(cute_text), [&](const char* e) { return o.file.ends_with(e); })) {
         const Watchdog watchdog(o.limits);
         return check_cute(o.file, o.log, o.json, o.verbose);
     }
@@ -419,7 +420,7 @@ int run(const Options& o) {
 std::function<int()> declare_check(CLI::App& app) {
     using namespace check_command;
     auto options = std::make_shared<Options>();
-    app.add_option("file", options->file, "a kernel file, or CuTe text (.cu, .cuh, .hpp: docs/cute.md)")->required();
+    app.add_option("file", options->file, "a kernel file, or CuTe text (.cu, .cuh, .hpp, .h, .inl: docs/cute.md)")->required();
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--log", options->log, "of CuTe text: what nvcc or NVRTC said of it, to be read with it");

@@ -27,6 +27,14 @@ std::optional<CopyOperation> copy_operation(const std::string& name, int argumen
         c.bits = argument_bits, c.cp_async = true;
         return c;
     }
+    if (name == "SM90_BULK_COPY_AUTO" || name == "SM90_BULK_COPY_G2S") {
+        c.tma_load = c.bulk = true;
+        return c;
+    }
+    if (name == "SM90_BULK_COPY_S2G") {
+        c.tma_store = c.bulk = true;
+        return c;
+    }
     if (name.rfind("SM90_TMA_LOAD", 0) == 0) {
         c.tma_load = true;
         return c;
@@ -59,7 +67,7 @@ std::optional<MmaOperation> mma_operation(const std::string& name) {
     if (!std::regex_match(name, s, form)) return std::nullopt;
     m.m = std::stoi(s[2]), m.n = std::stoi(s[3]), m.k = std::stoi(s[4]);
     const int arch = std::stoi(s[1]);
-    m.wgmma = s[6] == "SS" || s[6] == "RS";
+    m.wgmma = s[6] == "SS" || s[6] == "RS", m.rs = s[6] == "RS";
     m.threads = m.wgmma ? 128 : arch == 70 ? 8 : 32;
     // D, A, B and C (wgmma: D, A, B) without signs between them.
     static const std::regex one("(BF16|TF32|F16|F32|F64|S32|S8|U8|E4M3|E5M2)");

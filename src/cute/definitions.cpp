@@ -162,7 +162,7 @@ void Evaluator::find_definitions() {
         found += find_objects(i) + find_binding(i);
         // `x = e` after a word or a `>`, `&`: a declaration with a value.
         if (t_[i + 1].is("=") && i > 0 &&
-            (t_[i - 1].kind == Token::Kind::name || t_[i - 1].is(">") || t_[i - 1].is("&") || t_[i - 1].is(",")) &&
+            (t_[i - 1].kind == Token::Kind::name || t_[i - 1].is(">") || t_[i - 1].is("&") || t_[i - 1].is("*") || t_[i - 1].is(",")) &&
             t_[i - 1].text != "return") {
             ++found;
             define(t_[i].text, {{i + 2, until(i + 2)}, {}, i});
@@ -191,10 +191,11 @@ void Evaluator::find_definitions() {
             }
         }
     }
-    find_template_arguments();
+    find_launches();
     find_members();
     find_functions();
     find_threads();
+    find_block_regions();
 }
 
 // __launch_bounds__(n), or `dim3 x(n)` with a name that says block or thread, where they agree.
@@ -246,6 +247,12 @@ Value Evaluator::name(const std::string& n) {
     const auto held = definitions_.find(own);
     const Definition* d = held == definitions_.end() ? nullptr : &held->second;
     if (!d) {
+        static const std::map<std::string, std::int64_t> cutlass = {{"NumThreadsPerWarp", 32},
+                                                                    {"NumThreadsPerWarpGroup", 128},
+                                                                    {"NumWarpsPerWarpGroup", 4},
+                                                                    {"NumThreadsPerHalfWarp", 16},
+                                                                    {"NumThreadsPerQuad", 4}};
+        if (const auto fixed = cutlass.find(n); fixed != cutlass.end()) return Value::number(fixed->second);
         const auto macro = list_.defines.find(n);
         if (macro == list_.defines.end() || macro->second.size() != 2 || macro->second[0].kind != Token::Kind::number)
             return Value::unknown(fmt::format("`{}` is not defined in this file", n));

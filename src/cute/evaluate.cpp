@@ -17,6 +17,7 @@ using Kind = Value::Kind;
 Diagnostic& Evaluator::error(Code code, Range r, std::string message) { return sink_.error(code, span(r), std::move(message)); }
 
 void Evaluator::cover(const char* what, Range r, std::string facts) {
+    if (!covered_.insert({what, t_[r.begin].span.begin}).second) return;
     report_.covered.push_back({what, current_.empty() ? text(r).substr(0, 40) : current_, span(r), std::move(facts)});
 }
 
@@ -43,6 +44,11 @@ Value Evaluator::sum(Cursor& c) {
         const bool plus = t_[c.at++].is("+");
         const std::size_t from = c.at;
         const Value w = product(c);
+        if (v.kind == Kind::pointer && w.kind != Kind::integer && !v.root.empty() && changes({from, c.at})) {  // a stage of the array
+            v.stage += text({from, c.at}) + ";", v.picks.push_back({{from, c.at}, 0, 1});
+            v.integer = -1, v.parts.clear(), v.aligned = 0;
+            continue;
+        }
         if (v.kind == Kind::pointer) {  // another place in the same array: a tensor of its own
             v.root += "+" + text({from, c.at});
             v.integer = -1, v.parts.clear();
@@ -223,6 +229,7 @@ Value Evaluator::primary(Cursor& c) {
         const std::size_t close = matching(c.at);
         const Value v = expression({c.at + 1, close});
         c.at = close + 1;
+        if (c.at + 1 < c.end && t_[c.at].is("::") && (t_[c.at + 1].text == "value" || t_[c.at + 1].text == "type")) c.at += 2;
         return v;
     }
     if (c.at < c.end && t_[c.at].is("(") && !definition(f)) {
@@ -270,94 +277,6 @@ Value Evaluator::make_layout_value(const Value& shape, const Value* stride, Rang
     return v;
 }
 
-Value Evaluator::typed(const std::string& f, const std::vector<Range>& args, Range whole) {
-    auto arg = [&](std::size_t i) { return i < args.size() ? expression(args[i]) : Value::unknown("missing"); };
-    if (const int bits = bits_of_type(f)) {
-        Value v;
-        v.kind = Kind::type, v.type = f, v.type_bits = bits;
-        return v;
-    }
-    if (f == "Int" || f == "C" || f == "constant") return arg(args.size() - (args.empty() ? 0 : 1));
-    if (f == "Shape" || f == "Stride" || f == "Coord" || f == "Step" || f == "Tile" || f == "tuple") {
-        Value v;
-        v.kind = Kind::tuple;
-        for (std::size_t i = 0; i < args.size(); ++i) v.parts.push_back(arg(i));
-        return v;
-    }
-    if (f == "Layout") {
-        const Value shape = arg(0);
-        if (args.size() < 2) return make_layout_value(shape, nullptr, whole);
-        const Value stride = arg(1);
-        return make_layout_value(shape, &stride, whole);
-    }
-    if (f == "Swizzle") {
-        const Value b = arg(0), m = arg(1), s = args.size() > 2 ? arg(2) : arg(1);
-        if (b.kind != Kind::integer || m.kind != Kind::integer || s.kind != Kind::integer)
-            return Value::unknown("a swizzle whose numbers are not constants");
-        ++report_.checks;
-        const auto made = layout::Swizzle::make(static_cast<int>(b.integer), static_cast<int>(m.integer), static_cast<int>(s.integer));
-        if (!made) {
-            error(Code::cute_layout, whole, "no swizzle: " + made.error().message).with_hint("Swizzle<B, M, S> needs |S| >= B");
-            return Value::unknown("a swizzle that is refused");
-        }
-        Value v;
-        v.kind = Kind::swizzle, v.swizzle = *made;
-        return v;
-    }
-    if (f == "ComposedLayout" && args.size() == 3) {
-        std::vector<Range> two = {args[0], args[2]};
-        return called("composition", {}, two, whole);
-    }
-    if (f == "TiledCopy" && args.size() == 3) return tiled_copy_type(args, whole);
-    if (f == "TiledMMA") return make_tiled_mma_value(args, whole);
-    if (f == "Copy_Atom" || f == "MMA_Atom") {
-        Value v = arg(0);
-        if (v.kind == Kind::mma_operation) return v;
-        if (v.kind != Kind::copy_operation) return Value::unknown(fmt::format("an atom that is not read: `{}`", text(whole)));
-        const Value type = arg(1);
-        v.kind = Kind::copy_atom;
-        if (type.kind == Kind::type) v.type = type.type, v.type_bits = type.type_bits;
-        check_copy_operation(v, whole);
-        return v;
-    }
-    const Value first = args.empty() ? Value{} : arg(0);
-    int argument_bits = first.kind == Kind::type ? first.type_bits : 0;
-    if (f == "AutoVectorizingCopyWithAssumedAlignment" && first.kind == Kind::integer) argument_bits = static_cast<int>(first.integer);
-    if (auto copy = copy_operation(f, argument_bits)) {
-        Value v;
-        v.kind = Kind::copy_operation, v.copy = *copy;
-        return v;
-    }
-    if (auto mma = mma_operation(f)) {
-        Value v;
-        v.kind = Kind::mma_operation, v.mma = *mma;
-        return v;
-    }
-    // The canonical layouts of wgmma: 8 rows of 16 to 128 bytes.
-    static const std::map<std::string, int> canonical = {
-        {"Layout_K_SW128_Atom", 3}, {"Layout_K_SW64_Atom", 2}, {"Layout_K_SW32_Atom", 1}, {"Layout_K_INTER_Atom", 0}};
-    if (const auto it = canonical.find(f); it != canonical.end() && argument_bits >= 8) {
-        const std::int64_t row = (16 << it->second) * 8 / argument_bits;
-        int log = 0;
-        for (int e = argument_bits / 8; e > 1; e /= 2) ++log;
-        const auto plain = layout::Layout::make(layout::tuple(8, row), layout::tuple(row, 1));
-        const auto swizzle = layout::Swizzle::make(it->second, 4 - log, 3);
-        Value v;
-        if (!plain || !swizzle) return v;
-        const auto made = layout::composition(*swizzle, layout::ComposedLayout(*plain));
-        if (!made) return v;
-        v.kind = Kind::layout, v.composed = *made;
-        return v;
-    }
-    if (f == "LayoutRight" || f == "GenRowMajor" || f == "LayoutLeft" || f == "GenColMajor") {
-        Value v;
-        v.kind = Kind::type, v.type = f;
-        return v;
-    }
-    if (!args.empty() || f.empty()) return Value::unknown(fmt::format("`{}`", text(whole).substr(0, 60)));
-    return name(f);
-}
-
 Value Evaluator::called(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole) {
     auto arg = [&](std::size_t i) { return i < args.size() ? expression(args[i]) : Value::unknown("missing"); };
     if (f == "make_shape" || f == "make_stride" || f == "make_coord" || f == "make_tile" || f == "make_step" || f == "make_tuple") {
@@ -365,6 +284,12 @@ Value Evaluator::called(const std::string& f, const std::vector<Range>& template
         v.kind = Kind::tuple;
         for (std::size_t i = 0; i < args.size(); ++i) v.parts.push_back(arg(i));
         return v;
+    }
+    static const std::set<std::string> casts = {"int", "unsigned", "uint32_t", "int32_t", "size_t", "int64_t", "uint64_t", "Int"};
+    if (casts.count(f) && args.size() == 1 && templates.empty()) {
+        const Value v = arg(0);
+        // int32_t(0) in a decltype is a number of the run.
+        return v.kind == Kind::integer && v.integer != 0 ? v : Value::unknown("a cast of what is no constant");
     }
     if (f == "make_layout") {
         const Value shape = arg(0);
@@ -434,35 +359,21 @@ Value Evaluator::called(const std::string& f, const std::vector<Range>& template
         v.kind = Kind::layout, v.composed = *composed;
         return v;
     }
-    if (f == "sizeof" && args.size() == 1) {
-        const Value v = arg(0);
-        return v.kind == Kind::type && v.type_bits >= 8 ? Value::number(v.type_bits / 8)
-                                                        : Value::unknown("the size of what is no element type");
+    if (f == "size" || f == "cosize" || f == "cosize_v" || f == "size_v") return size_of(f, templates, arg(0));
+    if (f == "select" && !templates.empty()) {
+        const Value tuple = arg(0);
+        Value v;
+        v.kind = Kind::tuple;
+        for (const Range& r : templates) {
+            const Value i = expression(r);
+            if (i.kind != Kind::integer || i.integer < 0 || tuple.kind != Kind::tuple ||
+                i.integer >= static_cast<std::int64_t>(tuple.parts.size()))
+                return Value::unknown("a selection of what is no constant tuple");
+            v.parts.push_back(tuple.parts[static_cast<std::size_t>(i.integer)]);
+        }
+        return v;
     }
-    if (f == "size" || f == "cosize" || f == "cosize_v" || f == "size_v") {
-        const Value v = arg(0);
-        if (v.kind == Kind::tiled_copy || v.kind == Kind::tiled_mma) return Value::number(v.threads);
-        if (v.kind == Kind::tensor && !v.static_layout && v.space == Space::shared && v.stages > 0 && f == "size" &&
-            templates.size() == 1) {
-            // The stages of a tensor that was partitioned: its last mode.
-            const Value i = expression(templates[0]);
-            if (i.kind == Kind::integer && i.integer == (v.grouped ? 1 : 3) && v.picks.empty()) return Value::number(v.stages);
-        }
-        if (v.kind == Kind::tensor && !v.fragment.empty() && f == "size" && templates.size() == 1) {
-            const Value i = expression(templates[0]);  // the atoms of a fragment
-            if (i.kind == Kind::integer && (i.integer == 1 || i.integer == 2))
-                return Value::number(v.fragment[static_cast<std::size_t>(i.integer - 1)]);
-        }
-        if (v.kind != Kind::layout && !(v.kind == Kind::tensor && v.static_layout))
-            return Value::unknown("the size of what is no constant layout");
-        if (!templates.empty()) {
-            const Value i = expression(templates[0]);
-            if (i.kind != Kind::integer || i.integer < 0 || i.integer >= v.composed.rank() || f != "size")
-                return Value::unknown("the size of a mode");
-            return Value::number(v.composed.layout()[static_cast<int>(i.integer)].size());
-        }
-        return Value::number(f[0] == 's' ? v.composed.size() : v.composed.layout().cosize());
-    }
+    if (f == "sizeof" && !args.empty()) return tile_size(args[0]);
     if (f == "get") {
         const Value tuple = arg(0);
         const Value i = templates.empty() ? Value{} : expression(templates[0]);
@@ -474,9 +385,44 @@ Value Evaluator::called(const std::string& f, const std::vector<Range>& template
     return called_object(f, templates, args, whole);
 }
 
+// Does a value there become another one: a name that is counted up, a parameter of a function, or what is defined by one.
+bool Evaluator::changes(Range r, int depth) {
+    if (changing_.empty()) {
+        changing_.insert("");
+        for (std::size_t i = 1; i + 1 < t_.size(); ++i) {
+            if (t_[i].kind != Token::Kind::name) continue;
+            const Token &before = t_[i - 1], &after = t_[i + 1];
+            if (before.is("++") || before.is("--") || after.is("++") || after.is("--") || after.is("+=") || after.is("-=") ||
+                after.is("^="))
+                changing_.insert(t_[i].text);
+        }
+    }
+    for (std::size_t i = r.begin; i < r.end; ++i) {
+        if (t_[i].kind != Token::Kind::name) continue;
+        if (changing_.count(t_[i].text)) return true;
+        for (const auto& [name, f] : functions_) {
+            if (i >= f.at && i < f.end && std::find(f.parameters.begin(), f.parameters.end(), t_[i].text) != f.parameters.end())
+                return true;
+        }
+        const Range value = depth < 4 ? meaning(t_[i].text, i) : Range{};
+        if (!value.empty() && value.end - value.begin < 60 && changes(value, depth + 1)) return true;
+    }
+    return false;
+}
+
+// A pointer that a function gives, place(stage): which one hangs on its arguments.
+void Evaluator::called_place(Value& v, Range r) const {
+    v.root = text(r);
+    const std::size_t open = r.begin + 1;
+    if (r.end < r.begin + 4 || t_[r.begin].kind != Token::Kind::name || !t_[open].is("(") || matching(open) + 1 != r.end) return;
+    v.root = t_[r.begin].text;
+    for (const Range& a : arguments(open)) v.stage += text(a) + ";", v.picks.push_back({a, 0, 1});
+}
+
 // Tensors, copies and products.
 Value Evaluator::called_object(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole) {
     auto arg = [&](std::size_t i) { return i < args.size() ? expression(args[i]) : Value::unknown("missing"); };
+    if (f == "make_tensor" && !templates.empty()) return make_own_tensor(expression(templates[0]), args, whole);
     if (f == "make_tensor") return make_tensor_value(args, whole);
     if (f == "make_gmem_ptr" || f == "make_smem_ptr" || f == "reinterpret_cast" || f == "static_cast" || f == "raw_pointer_cast") {
         Value v = arg(0);
@@ -486,7 +432,7 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
         if (f == "make_gmem_ptr") v.space = Space::global;
         if (f == "make_smem_ptr") {
             v.space = Space::shared;
-            if (v.root.empty() && !args.empty()) v.root = text(args[0]);
+            if (v.root.empty() && !args.empty()) called_place(v, args[0]);
         }
         for (const Range& r : templates) {  // the cast's element type
             for (std::size_t i = r.begin; i < r.end; ++i) {
@@ -514,6 +460,7 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
             const Value threads = arg(1);
             if (args.size() == 3) check_local_partition(v, threads, whole);
             v.static_layout = false;
+            v.own = args.size() == 3 ? fmt::format("part {}", whole.begin) : "";
             v.slice = args[2], v.slice_threads = threads.kind == Kind::layout ? threads.composed.size() : 0;
         }
         if (f == "group_modes") v.grouped = true, v.static_layout = false;

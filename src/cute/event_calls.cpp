@@ -3,8 +3,22 @@
 
 namespace tw::cute::event_reader {
 
+// What is initialised somewhere is a barrier.
+void Reader::find_barriers() {
+    for (std::size_t i = 2; i + 2 < t_.size() && barriers_.size() < 1000; ++i) {
+        if (!t_[i + 1].is("(")) continue;
+        if (t_[i].text == "initialize_barrier" || (t_[i].text == "init" && t_[i - 1].is("::"))) {
+            const auto args = e_.arguments(i + 1);
+            if (!args.empty()) barriers_.insert(barrier_name(args[0]));
+        } else if (t_[i].text == "init" && (t_[i - 1].is(".") || t_[i - 1].is("->"))) {
+            const std::size_t from = before_indices(i - 2);
+            if (t_[from].kind == Token::Kind::name) barriers_.insert(t_[from].text);
+        }
+    }
+}
+
 // ClusterTransactionBarrier::wait(&full[s], phase), wait_barrier(full[s], phase), full[s].wait(phase) and their like.
-void Reader::barrier_call(const std::string& f, std::size_t i, std::size_t open, std::vector<Node>& out) {
+bool Reader::barrier_call(const std::string& f, std::size_t i, std::size_t open, std::vector<Node>& out) {
     using K = Event::Kind;
     static const std::map<std::string, K> free_ones = {{"initialize_barrier", K::bar_init},
                                                        {"wait_barrier", K::bar_wait},
@@ -29,21 +43,15 @@ void Reader::barrier_call(const std::string& f, std::size_t i, std::size_t open,
         e.kind = m->second;
         if (t_[i - 1].is("::") && !args.empty()) {
             const std::string& owner = t_[i - 2].text;
-            if (owner.find("Bar") == std::string::npos) return;
+            if (owner.find("Bar") == std::string::npos) return false;
             e.key = barrier_name(args[0]), e.index = indices(args[0]);
             args.erase(args.begin());
         } else if (t_[i - 1].is(".") || t_[i - 1].is("->")) {
-            std::size_t from = i - 2;
-            while (t_[from].is("]")) {
-                const std::size_t last = from;
-                while (from > 0 && !(t_[from].is("[") && e_.matching(from) == last)) --from;
-                e.index.insert(e.index.begin(), {from + 1, last});
-                if (from > 0) --from;
-            }
+            const std::size_t from = before_indices(i - 2, &e.index);
             e.key = t_[from].text, e.from = from;
-            if (t_[from].kind != Token::Kind::name) return;
-        } else return;
-    } else return;
+            if (t_[from].kind != Token::Kind::name) return false;
+        } else return false;
+    } else return false;
     if (f == "try_wait" || f == "test_wait") e.blocks = false;
     const bool another_block =
         (e.kind == K::bar_arrive && !args.empty()) || ((e.kind == K::bar_expect || e.kind == K::bar_tx) && args.size() > 1);
@@ -61,6 +69,51 @@ void Reader::barrier_call(const std::string& f, std::size_t i, std::size_t open,
         e.constant = v.kind == Kind::integer, e.number = v.integer;
     }
     add(out, e);
+    return true;
+}
+
+// *bar, where `auto* bar = pipeline.producer_get_barrier(state)`, or that call itself: the full barrier of the state's stage.
+bool Reader::barrier_of_pipeline(const Range& r, Event& e) {
+    Range where = r;
+    while (where.begin < where.end && (t_[where.begin].is("*") || t_[where.begin].is("&"))) ++where.begin;
+    const Range variable = where;
+    if (where.end == where.begin + 1) where = e_.meaning(t_[where.begin].text, where.begin);
+    for (std::size_t i = where.begin; i + 1 < where.end; ++i) {
+        if (t_[i].text != "producer_get_barrier" || !t_[i + 1].is("(") || i < 2) continue;
+        const Pipeline* p = pipelines_.named(t_[i - 2].text, i);
+        const auto args = e_.arguments(i + 1);
+        if (!p || args.empty()) return false;
+        e.key = p->name + ".full";
+        e.index = {variable.end == variable.begin + 1 ? variable : args[0]};
+        return true;
+    }
+    return false;
+}
+
+bool Reader::pipeline_call(std::size_t i, std::size_t open, std::vector<Node>& out) {
+    using K = Event::Kind;
+    static const std::map<std::string, K> calls = {{"producer_acquire", K::pipe_acquire},
+                                                   {"producer_commit", K::pipe_commit},
+                                                   {"consumer_wait", K::pipe_wait},
+                                                   {"consumer_release", K::pipe_release},
+                                                   {"producer_tail", K::pipe_tail}};
+    const auto it = calls.find(t_[i].text);
+    if (it == calls.end() || i < 2 || !(t_[i - 1].is(".") || t_[i - 1].is("->"))) return false;
+    const Pipeline* p = pipelines_.named(t_[i - 2].text, i);
+    const auto args = e_.arguments(open);
+    if (!p) return false;
+    if (p->kind == Pipeline::Kind::stores) {
+        Event e = of(it->second == K::pipe_commit ? K::bulk_commit : K::bulk_wait, i);
+        e.number = it->second == K::pipe_acquire ? p->unacquired : 0;
+        return add(out, e), true;
+    }
+    Event e = of(it->second, i);
+    e.key = p->name, e.until = e_.matching(open);
+    if (!args.empty()) e.value = args[0];
+    e.blocks = it->second != K::pipe_commit || args.size() < 2;  // else something arrives that is not read
+    e.constant = it->second == K::pipe_acquire && p->kind == Pipeline::Kind::tma && p->bytes;
+    e.number = p->bytes.value_or(0);
+    return add(out, e), true;
 }
 
 // A function around one PTX instruction of synchronisation. False: it is none.

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cute/events.h"
+#include "cute/pipelines.h"
 
 namespace tw::cute::event_reader {
 
@@ -19,7 +21,9 @@ using Kind = Value::Kind;
 class Reader {
 public:
     // `inlines`: what a function of the file does is done where it is called.
-    Reader(Evaluator& e, Report& report, bool inlines) : e_(e), t_(e.list().tokens), report_(report), inlines_(inlines) {}
+    Reader(Evaluator& e, Report& report, bool inlines) : e_(e), t_(e.list().tokens), report_(report), pipelines_(e), inlines_(inlines) {
+        find_barriers();
+    }
 
     std::vector<Node> region(std::size_t at, std::size_t end) {
         std::vector<Node> out;
@@ -73,7 +77,14 @@ private:
             Node n;
             n.kind = Node::Kind::loop, n.place = t_[at].span;
             n.divergent = word == "for" && turns_differ(at + 1, close);
+            bool of_block = false, of_grid = false;
+            for (std::size_t i = at; word == "for" && i < close; ++i)
+                of_block |= t_[i].text == "blockIdx", of_grid |= t_[i].text == "gridDim";
+            n.by_blocks = (of_block && of_grid) || goes_round_once(at + 1, close);
+            const auto own = word == "for" ? strided(at + 1, close) : std::pair<std::string, std::string>();
+            if (!own.first.empty()) strided_.push_back(own);
             const std::size_t next = block(close + 1, end, n.body);
+            if (!own.first.empty()) strided_.pop_back();
             assigned(at + 1, next, n.changed);
             std::vector<Node> condition;  // while (!barrier.try_wait(phase)): a wait
             if (word == "while") events(at + 2, close, condition);
@@ -93,6 +104,7 @@ private:
             for (std::size_t i = open; i < close; ++i) n.divergent |= names_thread(t_[i].text);
             for (std::size_t i = open; i < close; ++i) n.divergent &= t_[i].text != "warp_group_idx" && t_[i].text != "warp_idx";
             for (std::size_t i = open; i < close; ++i) n.roles |= t_[i].text.rfind("warp", 0) == 0;
+            names_in({open, close}, n.asks);
             std::size_t next = block(close + 1, end, n.body);
             if (next < end && t_[next].text == "else") next = block(next + 1, end, n.otherwise);
             out.push_back(std::move(n));
@@ -102,6 +114,26 @@ private:
         events(at, next, out);
         if (word == "return") add(out, of(Event::Kind::leave, at));
         return next;
+    }
+
+    // for (int i = 0; i < size<0>(x); ++i), and static_assert(size<0>(x) == 1).
+    bool goes_round_once(std::size_t open, std::size_t close) {
+        std::size_t less = close, end = close;
+        for (std::size_t i = open + 1; i < close; ++i) {
+            if (t_[i].is("(") || t_[i].is("[") || t_[i].is("{")) i = e_.matching(i);
+            else if (t_[i].is("<") && less == close && t_[i - 1].kind == Token::Kind::name && t_[i - 2].is(";")) less = i;
+            else if (t_[i].is(";") && less != close && end == close) end = i;
+        }
+        if (less + 1 >= end || end == close) return false;
+        if (!ones_) {
+            ones_.emplace();
+            for (std::size_t i = 0; i + 2 < t_.size(); ++i) {
+                if (t_[i].text != "static_assert" || !t_[i + 1].is("(")) continue;
+                const auto args = e_.arguments(i + 1);
+                if (!args.empty()) ones_->insert(e_.text(args[0]));
+            }
+        }
+        return ones_->count(e_.text({less + 1, end}) + "==1") != 0;
     }
 
     // for (int i = threadIdx.x; i < n; ...): with a bound that the text does not tell, threads may go round a different number of times.
@@ -121,13 +153,48 @@ private:
         return thread && unknown;
     }
 
+    bool two_dimensional() {
+        if (!two_dimensional_) {
+            two_dimensional_ = false;
+            for (std::size_t i = 0; i + 2 < t_.size(); ++i)
+                two_dimensional_ = *two_dimensional_ || (t_[i].text == "threadIdx" && (t_[i + 2].text == "y" || t_[i + 2].text == "z"));
+        }
+        return *two_dimensional_;
+    }
+
+    // for (int i = threadIdx.x; i < n; i += blockDim.x): i, and what it begins with and is added.
+    std::pair<std::string, std::string> strided(std::size_t open, std::size_t close) {
+        std::size_t first = close, second = close;
+        for (std::size_t i = open + 1; i < close; ++i) {
+            if (t_[i].is("(") || t_[i].is("[") || t_[i].is("{")) i = e_.matching(i);
+            else if (t_[i].is(";")) (first == close ? first : second) = i;
+        }
+        if (second >= close || second + 3 > close) return {};
+        std::size_t is = open + 1;
+        while (is < first && !t_[is].is("=")) ++is;
+        if (is >= first || t_[is - 1].kind != Token::Kind::name) return {};
+        const std::string name = t_[is - 1].text, begins = e_.text({is + 1, first});
+        std::string from = begins;
+        if (const Range value = first == is + 2 ? e_.meaning(t_[is + 1].text, is + 1) : Range{}; !value.empty()) from = e_.text(value);
+        if (from != "threadIdx.x" && from != "int(threadIdx.x)") return {};
+        if (t_[second + 1].text != name || !t_[second + 2].is("+=")) return {};
+        const Range by{second + 3, close};
+        const Value step = e_.expression(by);
+        const bool whole = e_.text(by) == "blockDim.x" || (step.kind == Kind::integer && e_.block_threads_at(open) == step.integer);
+        return whole ? std::pair(name, "threadIdx.x and every blockDim.x") : std::pair<std::string, std::string>();
+    }
+
     bool names_thread(const std::string& word) {
         if (word == "threadIdx" || word == "lane_id" || word == "elect_one_sync" || word == "thread0") return true;
         return word == "tid" || word == "thread_idx" || word == "lane" || word == "thr_idx";
     }
 
-    void assigned(std::size_t at, std::size_t end, std::set<std::string>& names) const {
+    // Also in the functions of the file that are called: a reference may be changed there.
+    void assigned(std::size_t at, std::size_t end, std::set<std::string>& names, int depth = 0) const {
         for (std::size_t i = at; i < end; ++i) {
+            const bool call = t_[i].kind == Token::Kind::name && i + 1 < end && (t_[i + 1].is("(") || t_[i + 1].is("<"));
+            if (const Function* f = call && depth < 4 ? e_.function(t_[i].text) : nullptr; f && !f->several)
+                assigned(f->at, f->end, names, depth + 1);
             const bool is_sign = i + 1 < end && (t_[i + 1].is("=") || t_[i + 1].is("+=") || t_[i + 1].is("-=") || t_[i + 1].is("^=") ||
                                                  t_[i + 1].is("++") || t_[i + 1].is("--"));
             if (t_[i].kind == Token::Kind::name && is_sign) names.insert(t_[i].text);
@@ -151,7 +218,12 @@ private:
     void shared(std::vector<Node>& out, const Value& v, Event::Kind kind, std::size_t at, bool async = false) {
         if (v.kind != Kind::tensor || v.space != Space::shared || v.root.empty()) return;
         Event e = of(kind, at);
-        e.key = v.root, e.stage = v.stage, e.async = async, e.picks = v.picks, e.root_rank = v.root_rank;
+        e.key = v.root, e.stage = v.stage, e.async = async, e.picks = v.picks, e.root_rank = v.root_rank, e.stages = v.stages,
+        e.own = v.own, e.dealt = v.dealt;
+        if (!v.slice.empty()) {
+            const Range value = v.slice.end == v.slice.begin + 1 ? e_.meaning(t_[v.slice.begin].text, v.slice.begin) : Range{};
+            e.slice = e_.text(value.empty() ? v.slice : value);
+        }
         std::string word;
         for (const char c : v.stage + ";") {
             if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') word += c;
@@ -182,6 +254,7 @@ private:
         for (std::size_t i = at; i < end; ++i) {
             if (t_[i].kind != Token::Kind::name || i + 1 >= end || !(t_[i + 1].is("[") || t_[i + 1].is("("))) continue;
             if (i > at && (t_[i - 1].is(".") || t_[i - 1].is("::") || t_[i - 1].is("->"))) continue;
+            if (barriers_.count(t_[i].text)) continue;
             const Value v = e_.expression({i, i + 1});
             if ((v.kind != Kind::tensor && v.kind != Kind::pointer) || v.space != Space::shared) continue;
             const auto args = e_.arguments(i + 1);
@@ -190,6 +263,8 @@ private:
             Event e = of(i < assign && assign != end ? Event::Kind::write : Event::Kind::read, i);
             e.key = v.root, e.picks = v.picks, e.root_rank = v.root_rank;
             e.element = true;
+            if (v.kind == Kind::pointer && v.parts.size() > 1 && t_[i + 1].is("[") && !args.empty())
+                e.picks.push_back({args[0], 0, 1}), e.root_rank = 1;  // a row of an array
             e.update = assign != end && i < assign && t_[assign].is("+=");
             place_element(e, args);
             if (i < assign && assign != end) {
@@ -209,8 +284,20 @@ private:
         out.insert(out.end(), writes.begin(), writes.end());
     }
 
+    // The number of the thread by another name (`int tx = threadIdx.x`), or one that goes over its own elements
+    // (`for (int i = threadIdx.x; i < n; i += blockDim.x)`), in words that are the same wherever it is the same number.
+    std::string own_number(const Range& r) {
+        if (r.end != r.begin + 1 || t_[r.begin].kind != Token::Kind::name) return {};
+        const std::string& name = t_[r.begin].text;
+        for (auto it = strided_.rbegin(); it != strided_.rend(); ++it)
+            if (it->first == name) return it->second;
+        const Range value = e_.meaning(name, r.begin);
+        const std::string text = value.empty() ? "" : e_.text(value);
+        return text == "threadIdx.x" || text == "threadIdx.y" || text == "int(threadIdx.x)" ? text : "";
+    }
+
     // Which element, as far as it matters: one that only this thread touches, or one of a stage.
-    void place_element(Event& e, const std::vector<Range>& args) const {
+    void place_element(Event& e, const std::vector<Range>& args) {
         static const std::set<std::string> of_thread = {"threadIdx", "x", "y", "z", "tid", "thread_idx", "thr_idx"};
         bool thread = false, other = false;
         for (const Range& r : args) {
@@ -222,6 +309,12 @@ private:
         if (thread && !other) {
             for (const Range& r : args) e.own += e_.text(r) + ";";
         }
+        if (e.own.empty() && !two_dimensional()) {  // the row, or the column, of this thread
+            for (std::size_t k = 0; k < args.size() && e.own.empty(); ++k) {
+                if (const std::string own = own_number(args[k]); !own.empty()) e.own = own + " at " + std::to_string(k);
+            }
+        }
+        e.index = args;
         if (args.size() < 2) return;
         const Range last = args.back();
         for (std::size_t i = last.begin; i < last.end; ++i) {
@@ -253,6 +346,17 @@ private:
         return out;
     }
 
+    // The name that an index follows: from `full[i][j]`'s last token to `full`. The indices are put before those of `index`.
+    std::size_t before_indices(std::size_t from, std::vector<Range>* index = nullptr) const {
+        for (int steps = 0; from > 0 && t_[from].is("]") && steps < 4; ++steps) {
+            const std::size_t last = from, limit = from > 200 ? from - 200 : 0;
+            while (from > limit && !(t_[from].is("[") && e_.matching(from) == last)) --from;
+            if (index) index->insert(index->begin(), {from + 1, last});
+            if (from > 0) --from;
+        }
+        return from;
+    }
+
     std::string barrier_name(const Range& r) const {
         std::string name;
         for (std::size_t i = r.begin; i < r.end; ++i) {
@@ -271,7 +375,11 @@ private:
     void call(std::size_t i, std::size_t open, const std::vector<Range>& templates, std::vector<Node>& out);
     void copy_call(std::size_t i, std::size_t open, const std::vector<Range>& args, std::vector<Node>& out);
     void product_call(std::size_t i, const std::vector<Range>& args, std::vector<Node>& out);
-    void barrier_call(const std::string& f, std::size_t i, std::size_t open, std::vector<Node>& out);
+    bool barrier_call(const std::string& f, std::size_t i, std::size_t open, std::vector<Node>& out);  // false: it is none
+    void unknown_call(std::size_t i, const std::vector<Range>& args, std::vector<Node>& out);
+    bool pipeline_call(std::size_t i, std::size_t open, std::vector<Node>& out);  // false: of none that is known
+    bool barrier_of_pipeline(const Range& r, Event& e);
+    void find_barriers();
     bool ptx_call(const Function& f, std::size_t i, std::size_t open, const std::vector<Range>& templates, std::vector<Node>& out);
     void own_call(const Function& f, std::size_t i, std::vector<Node>& out);
     void assembly(std::size_t i, std::size_t open, std::vector<Node>& out);
@@ -279,7 +387,12 @@ private:
     Evaluator& e_;
     const Tokens& t_;
     Report& report_;
-    std::set<std::string> uses_;  // accumulators of wgmma
+    Pipelines pipelines_;
+    std::set<std::string> uses_;                                // accumulators of wgmma
+    std::vector<std::pair<std::string, std::string>> strided_;  // loop variables that begin at the thread's number, and how they go on
+    std::set<std::string> barriers_;                            // names that something in the file initialises
+    std::optional<bool> two_dimensional_;
+    std::optional<std::set<std::string>> ones_;  // what static_assert says
     bool inlines_;
     int depth_ = 0, calls_ = 0, inlined_ = 0;
     std::set<std::size_t> said_;

@@ -34,8 +34,14 @@ struct Event {
         bar_expect,
         bar_wait,
         bar_arrive,
-        bar_tx,       // bytes that are expected without an arrival
-        named,        // a barrier by number
+        bar_tx,     // bytes that are expected without an arrival
+        named,      // a barrier by number
+        pipe_make,  // of a pipeline class (pipelines.h): `key` is the object, `value` the state
+        pipe_acquire,
+        pipe_commit,
+        pipe_wait,
+        pipe_release,
+        pipe_tail,
         bar_unknown,  // what it does to a barrier is not known
         lost          // an access that is not understood: nothing more is said of the tensor
     } kind = Kind::sync;
@@ -45,16 +51,19 @@ struct Event {
     std::int64_t number = 0;
     bool constant = false;  // bar_wait: the phase is a literal; bar_expect: `number` holds the bytes
     std::string phase;
-    std::set<std::string> names;  // bar_wait: variables of the phase; write, read: of the stage
-    std::string own;              // write, read of one element: its index, where that is the thread's number alone
-    bool element = false;         // write, read: of one element, by its index
-    bool update = false;          // ... that is added to: each thread's own, or it would be a race whatever the order
+    std::set<std::string> names;                             // bar_wait: variables of the phase; write, read: of the stage
+    std::string own;                                         // write, read: an element or a part that no other thread touches
+    std::shared_ptr<const std::vector<std::int16_t>> dealt;  // write, read: the thread of each element, counted as `slice` says
+    std::string slice;
+    bool element = false;  // write, read: of one element, by its index
+    bool update = false;   // ... that is added to: each thread's own, or it would be a race whatever the order
     // For the skeleton (skeleton.h): what is evaluated for each thread.
     std::vector<Range> index;         // of a barrier in its array
     Range value;                      // bar_init: arrivals; bar_wait: parity; named: threads
     Range number_of;                  // named: its number
     bool blocks = true;               // named: waits; bar_wait: until the phase ends, not a look at it
     std::vector<Pick> picks;          // of the tensor
+    std::int64_t stages = 0;          // of the whole tensor, where it has three modes
     int root_rank = 0;                // of the whole tensor
     std::size_t from = 0, until = 0;  // the tokens of the call
     Span place;
@@ -65,8 +74,10 @@ struct Node {
     Event event;
     std::vector<Node> body, otherwise;
     bool divergent = false;         // the branch's condition, or the loop's bounds, differ between threads
+    bool by_blocks = false;         // a loop over the work of blocks: one block may go round once
     bool roles = false;             // the branch's condition is about warps: both ways run at the same time
     std::set<std::string> changed;  // loop: variables that are assigned in it
+    std::set<std::string> asks;     // branch: names in its condition
     Span place;
 };
 

@@ -42,7 +42,7 @@ std::set<std::string> parameters_of(const Evaluator& evaluator, std::size_t at, 
 bool follow(Evaluator& evaluator, DiagnosticSink& sink, Report& report, std::size_t at, std::size_t open, std::size_t close,
             const std::string& name, std::string& why_not, bool& looked, std::vector<Finding>& wrong) {
     const Tokens& t = evaluator.list().tokens;
-    std::int64_t threads = evaluator.block_threads().value_or(0);
+    std::int64_t threads = evaluator.block_threads_at(open).value_or(0);
     for (std::size_t i = at; i + 1 < open; ++i) {  // the kernel's own bounds, where several kernels have different ones
         const auto bounds = t[i].text == "__launch_bounds__" && t[i + 1].is("(") ? evaluator.arguments(i + 1) : std::vector<Range>{};
         const Value v = bounds.empty() ? Value{} : evaluator.expression(bounds[0]);
@@ -117,7 +117,7 @@ void check_order(Evaluator& evaluator, DiagnosticSink& sink, Report& report) {
         std::vector<Finding> wrong;
         const bool followed = follow(evaluator, sink, report, i, open, close, name, why_not, looked, wrong);
         const std::size_t before = sink.error_count();
-        walk_order(evaluator, sink, report, body, {name, t[i].span, followed, why_not});
+        walk_order(evaluator, sink, report, body, {name, t[i].span, followed, why_not, evaluator.block_threads_at(open).value_or(0)});
         // What the text says in its order is the cause of what a run meets.
         if (!wrong.empty() && sink.error_count() == before)
             sink.error(wrong[0].code, wrong[0].place, wrong[0].message).with_hint(wrong[0].hint);

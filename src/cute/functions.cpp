@@ -36,6 +36,9 @@ void Evaluator::find_functions() {
             std::size_t last = r.end;
             for (std::size_t j = r.begin; j < r.end; ++j)
                 if (t_[j].is("=")) last = std::min(last, j);
+            bool reference = false, constant = false;
+            for (std::size_t j = r.begin; j < last; ++j) reference |= t_[j].is("&"), constant |= t_[j].text == "const";
+            f.references.push_back(reference && !constant);
             f.parameters.push_back(last > r.begin && t_[last - 1].kind == Token::Kind::name ? t_[last - 1].text : "");
         }
         f.at = body + 1, f.end = matching(body);
@@ -52,50 +55,6 @@ void Evaluator::find_functions() {
     }
     for (const auto& [name, f] : functions_)
         if (!f.several) find_arguments(name, f);
-}
-
-// template <int N, class T> __global__ void k(...): N and T are what the one launch or instantiation of the file says.
-void Evaluator::find_template_arguments() {
-    for (std::size_t i = 0; i + 4 < t_.size(); ++i) {
-        if (t_[i].text != "template" || !t_[i + 1].is("<")) continue;
-        const std::size_t close = matching(i + 1);
-        std::size_t open = close + 1;
-        bool kernel = false;
-        while (open < t_.size() && open < close + 60 && !t_[open].is("{") && !t_[open].is(";")) {
-            kernel |= t_[open].text == "__global__";
-            if (t_[open].is("(") && t_[open - 1].text != "__launch_bounds__") break;
-            if (t_[open].is("(")) open = matching(open);
-            ++open;
-        }
-        if (!kernel || open >= t_.size() || !t_[open].is("(")) continue;
-        const std::string name = t_[open - 1].text;
-        std::vector<Range> given;
-        bool one = true;
-        for (std::size_t j = 0; j + 3 < t_.size() && one; ++j) {
-            if (j == open - 1 || t_[j].text != name || !t_[j + 1].is("<") || t_[j + 2].is("<")) continue;
-            const auto args = arguments(j + 1);
-            if (args.empty()) continue;
-            if (given.empty()) given = args;
-            one = args.size() == given.size() &&
-                  std::equal(args.begin(), args.end(), given.begin(), [&](const Range& a, const Range& b) { return text(a) == text(b); });
-        }
-        // The kernel's own names hold in its head too: __launch_bounds__(kThreads).
-        std::size_t body = matching(open) + 1;
-        if (body >= t_.size() || !t_[body].is("{")) continue;
-        for (std::size_t j = i; j < body; ++j) scopes_[j] = body;
-        const auto parameters = arguments(i + 1);
-        for (std::size_t p = 0; p < parameters.size() && one; ++p) {
-            std::size_t last = parameters[p].end;
-            for (std::size_t j = parameters[p].begin; j < parameters[p].end; ++j)
-                if (t_[j].is("=")) last = std::min(last, j);
-            if (last == parameters[p].begin || t_[last - 1].kind != Token::Kind::name) continue;
-            const Range value = p < given.size() ? given[p] : last < parameters[p].end ? Range{last + 1, parameters[p].end} : Range{};
-            if (value.empty() || (p >= given.size() && given.empty())) continue;
-            const auto [it, fresh] =
-                definitions_.emplace(t_[last - 1].text + "@" + std::to_string(body), Definition{value, {}, value.begin});
-            if (!fresh && text(it->second.value) != text(value)) it->second.several = true;
-        }
-    }
 }
 
 // A parameter that gets the same text at every call stands for it.

@@ -17,26 +17,10 @@ using Kind = Value::Kind;
 
 namespace {
 
-constexpr std::int64_t kEnumerable = 1 << 20;
-
 std::string extents_text(const std::vector<std::int64_t>& tile) {
     std::string out;
     for (std::int64_t e : tile) out += (out.empty() ? "" : " x ") + std::to_string(e);
     return out;
-}
-
-// Two coordinates with one place, in words; empty when there are none or it was not decided.
-std::string collision(const layout::ComposedLayout& l) {
-    if (l.size() > kEnumerable) return {};
-    std::map<std::int64_t, std::int64_t> first;
-    for (std::int64_t i = 0; i < l.size(); ++i) {
-        const auto [it, fresh] = first.emplace(l(i), i);
-        if (fresh) continue;
-        const auto a = layout::idx2crd(it->second, l.layout().shape()), b = layout::idx2crd(i, l.layout().shape());
-        return fmt::format("coordinates {} and {} are both at {}", a ? layout::to_string(*a) : std::to_string(it->second),
-                           b ? layout::to_string(*b) : std::to_string(i), l(i));
-    }
-    return {};
 }
 
 }  // namespace
@@ -111,18 +95,31 @@ Value Evaluator::make_tensor_value(const std::vector<Range>& args, Range whole) 
     return v;
 }
 
+// make_tensor<T>(layout), make_tensor<T>(shape, stride): registers. A predicate's stride may be 0.
+Value Evaluator::make_own_tensor(const Value& type, const std::vector<Range>& args, Range whole) {
+    Value v;
+    v.kind = Kind::tensor, v.space = Space::registers, v.type = type.type, v.type_bits = type.type_bits;
+    Value l = args.empty() ? Value{} : expression(args[0]);
+    if (l.kind == Kind::tuple || l.kind == Kind::integer) {
+        const Value stride = args.size() > 1 ? expression(args[1]) : Value{};
+        l = make_layout_value(l, stride.kind == Kind::tuple || stride.kind == Kind::integer ? &stride : nullptr, whole);
+    }
+    if (l.kind == Kind::layout) v.composed = l.composed, v.static_layout = true;
+    return v;
+}
+
 // A tiled copy may be for some of the block's threads: that no others call it is looked at by the skeleton, where there is one.
 void Evaluator::check_copy_threads(const Value& copy, Range whole) {
-    if (!block_threads_) return;
+    const auto block = block_threads_at(whole.begin);
+    if (!block) return;
     ++report_.checks;
-    if (copy.threads > *block_threads_)
-        error(Code::cute_threads, whole,
-              fmt::format("the tiled copy is for {} threads, and the block has {}", copy.threads, *block_threads_))
+    if (copy.threads > *block)
+        error(Code::cute_threads, whole, fmt::format("the tiled copy is for {} threads, and the block has {}", copy.threads, *block))
             .with_hint("the thread layout's size must be the number of threads that call copy");
-    if (copy.threads < *block_threads_ && !for_some_)
-        for_some_ = NotAnalysed{current_, span(whole),
-                                fmt::format("a tiled copy for {} of the block's {} threads: that no others call it is not looked at",
-                                            copy.threads, *block_threads_)};
+    if (copy.threads < *block && !for_some_)
+        for_some_ = NotAnalysed{
+            current_, span(whole),
+            fmt::format("a tiled copy for {} of the block's {} threads: that no others call it is not looked at", copy.threads, *block)};
 }
 
 // TMA reads and writes whole boxes from an address that is a multiple of 128 bytes.
@@ -225,10 +222,10 @@ Value Evaluator::make_tiled_mma_value(const std::vector<Range>& args, Range whol
     v.threads = v.mma.threads * atoms[0] * atoms[1] * atoms[2];
     v.tile = v.atoms = {v.mma.m * atoms[0], v.mma.n * atoms[1], v.mma.k * atoms[2]};
     ++report_.checks;
-    if (block_threads_ && v.threads > *block_threads_)
+    if (const auto block = block_threads_at(whole.begin); block && v.threads > *block)
         error(Code::cute_threads, whole,
               fmt::format("the tiled MMA is of {} threads ({} atoms of {}), and the block has {}", v.threads,
-                          atoms[0] * atoms[1] * atoms[2], v.mma.threads, *block_threads_))
+                          atoms[0] * atoms[1] * atoms[2], v.mma.threads, *block))
             .with_hint("the atoms' threads together must be those that call gemm");
     if (args.size() > 2) {
         const Value permutation = expression(args[2]);
@@ -248,223 +245,9 @@ Value Evaluator::make_tiled_mma_value(const std::vector<Range>& args, Range whol
     return v;
 }
 
-// A tile of a tensor, or of a product, in extents that must divide.
-void Evaluator::check_tile(const Value& tensor, const Value& tile, Range whole, const char* what) {
-    if (tile.kind != Kind::tuple) return;
-    std::vector<std::int64_t> extents;
-    if (tensor.kind == Kind::tiled_mma) extents = {tensor.tile[0], tensor.tile[1]};
-    else if (tensor.static_layout) {
-        for (int i = 0; i < tensor.composed.rank(); ++i) extents.push_back(tensor.composed.layout()[i].size());
-    }
-    for (std::size_t i = 0; i < tile.parts.size() && i < extents.size(); ++i) {
-        if (tile.parts[i].kind != Kind::integer || tile.parts[i].integer <= 0) continue;
-        const std::int64_t e = tile.parts[i].integer;
-        ++report_.checks;
-        const bool product = tensor.kind == Kind::tiled_mma;
-        if (product ? e % extents[i] != 0 : extents[i] % e != 0)
-            error(Code::cute_divides, whole,
-                  product ? fmt::format("{}: {} along mode {} is no multiple of the tiled MMA's {}", what, e, i, extents[i])
-                          : fmt::format("{}: tiles of {} along mode {} do not divide its extent of {}", what, e, i, extents[i]))
-                .with_hint("the extents must divide, or the rest is left out or read out of bounds");
-    }
-}
-
-void Evaluator::check_operands(const Value& mma, const Value& tensor, char operand, Range whole) {
-    const std::string& type = operand == 'A' ? mma.mma.a : operand == 'B' ? mma.mma.b : mma.mma.c;
-    if (type.empty() || tensor.type.empty() || operand == 'C') return;
-    ++report_.checks;
-    if (type != tensor.type && !(type == "half_t" && tensor.type == "__half"))
-        error(Code::cute_operand, whole,
-              fmt::format("operand {} of {} is {}, and the tensor holds {}", operand, mma.mma.name, type, tensor.type))
-            .with_hint("use the operation for the tensor's type, or convert");
-    const std::size_t rows = operand == 'A' ? 0 : 1;
-    if (!tensor.static_layout || tensor.composed.rank() < 2) return;
-    report_.checks += 2;
-    const std::int64_t r = tensor.composed.layout()[0].size(), k = tensor.composed.layout()[1].size();
-    if (r % mma.tile[rows] != 0)
-        error(Code::cute_divides, whole,
-              fmt::format("operand {} has {} along {}, no multiple of the tiled MMA's {}", operand, r, operand == 'A' ? "M" : "N",
-                          mma.tile[rows]))
-            .with_hint("change the block's tile or the layout of atoms");
-    if (k % mma.tile[2] != 0)
-        error(Code::cute_divides, whole,
-              fmt::format("operand {} has {} along K, no multiple of the tiled MMA's {}", operand, k, mma.tile[2]))
-            .with_hint("K of the tile must be a multiple of the atom's");
-}
-
-// Each thread's first element, as local_partition deals them out: the banks of a warp's access.
-void Evaluator::check_local_partition(const Value& tensor, const Value& threads, Range whole) {
-    if (!tensor.static_layout || tensor.space != Space::shared || threads.kind != Kind::layout || tensor.type_bits < 8) return;
-    const layout::Layout &l = tensor.composed.layout(), &t = threads.composed.layout();
-    if (l.rank() != t.rank() || t.size() > kEnumerable) return;
-    std::vector<std::optional<std::uint32_t>> bytes(32);
-    for (std::int64_t i = 0; i < t.size(); ++i) {
-        const std::int64_t thread = t(i);
-        if (thread < 0 || thread >= 32) continue;
-        std::int64_t rest = i, index = 0, step = 1;  // the thread's coordinate, as an index of the tensor
-        for (int m = 0; m < l.rank(); ++m) {
-            index += rest % t[m].size() * step, rest /= t[m].size(), step *= l[m].size();
-            if (t[m].size() > l[m].size()) return;
-        }
-        bytes[static_cast<std::size_t>(thread)] = static_cast<std::uint32_t>(tensor.composed(index) * tensor.type_bits / 8);
-    }
-    const int width = tensor.type_bits / 8;
-    if (width > 16 || (width & (width - 1)) != 0) return;
-    ++report_.checks;
-    const target::SharedCost cost = target::shared_wavefronts(*target::find_arch("sm_90a"), bytes, width);
-    if (cost.wavefronts > cost.ideal)
-        sink_
-            .warning(Code::cute_bank_conflict, span(whole),
-                     fmt::format("a warp's access takes {} passes through the banks, {} would do", cost.wavefronts, cost.ideal))
-            .with_hint("swizzle the layout, or pad its rows");
-}
-
-// A tensor whose rows are of a length that is not known: far apart.
-void Evaluator::check_rows(const Value& tiled, const Value& tensor, std::int64_t vector, Range whole) {
-    const int along = tensor.strides[0] == std::optional<std::int64_t>(1)   ? 0
-                      : tensor.strides[1] == std::optional<std::int64_t>(1) ? 1
-                                                                            : -1;
-    if (tensor.space != Space::global || along < 0 || tensor.strides[static_cast<std::size_t>(1 - along)]) return;
-    std::vector<std::optional<std::uint64_t>> bytes(32);
-    for (std::size_t t = 0; t < 32 && static_cast<std::int64_t>(t) < tiled.threads; ++t) {
-        const auto at = layout::idx2crd(tiled.tv->map()(static_cast<std::int64_t>(t)), tiled.tv->tile());
-        if (!at) return;
-        const auto near = layout::leaves(at->view()[along]), far = layout::leaves(at->view()[1 - along]);
-        if (near.size() != 1 || far.size() != 1) return;
-        bytes[t] = static_cast<std::uint64_t>((near[0] + far[0] * (1 << 16)) * tiled.type_bits / 8);
-    }
-    const int width = static_cast<int>(vector * tiled.type_bits / 8);
-    if (width < 1 || width > 16 || (width & (width - 1)) != 0) return;
-    ++report_.checks;
-    const target::GlobalCost cost = target::global_sectors(*target::find_arch("sm_90a"), bytes, width);
-    // Rows shorter than a sector waste a part of it; less than that is a matter of taste.
-    if (cost.sectors >= 2 * cost.ideal_sectors)
-        sink_
-            .warning(
-                Code::cute_scattered, span(whole),
-                fmt::format("a warp's access touches {} sectors of 32 bytes, {} would hold its bytes", cost.sectors, cost.ideal_sectors))
-            .with_hint("let neighbouring threads take neighbouring vectors along the contiguous mode");
-}
-
-// What one warp's access costs, and whether a thread's vectors are in one piece.
-void Evaluator::check_partition(const Value& tiled, const Value& tensor, Range whole) {
-    if (!tiled.tv || !tiled.type_bits) return;
-    const std::int64_t vector = tiled.copy.bits ? std::max<std::int64_t>(1, tiled.copy.bits / tiled.type_bits) : 1;
-    if (!tensor.static_layout) {
-        // Only which mode is contiguous is known: the values of a vector must run along it.
-        if (tensor.strides.size() != 2 || tiled.tv->tile().rank() != 2) return;
-        check_rows(tiled, tensor, vector, whole);
-        if (vector == 1) return;
-        const auto& map = tiled.tv->map();
-        const auto a = layout::idx2crd(map(0), tiled.tv->tile()), b = layout::idx2crd(map(tiled.threads), tiled.tv->tile());
-        if (!a || !b) return;
-        ++report_.checks;
-        int moved = -1;
-        for (int m = 0; m < 2; ++m) {
-            const auto x = layout::leaves(a->view()[m]), y = layout::leaves(b->view()[m]);
-            for (std::size_t i = 0; i < x.size(); ++i) {
-                if (x[i] != y[i]) moved = m;
-            }
-        }
-        if (moved >= 0 && tensor.strides[static_cast<std::size_t>(moved)] != std::optional<std::int64_t>(1) &&
-            tensor.strides[static_cast<std::size_t>(1 - moved)] == std::optional<std::int64_t>(1))
-            error(Code::cute_vector, whole,
-                  fmt::format("a vector of {} values runs along mode {}, and the tensor is contiguous along mode {}", vector, moved,
-                              1 - moved))
-                .with_hint("turn the value layout, e.g. Layout<Shape<_1, _8>> for a row-major tensor");
-        return;
-    }
-    if (tiled.copy.matrix) return;
-    const int rank = tensor.composed.rank();
-    for (int i = 0; i < rank && i < static_cast<int>(tiled.tile.size()); ++i) {
-        ++report_.checks;
-        const std::int64_t e = tensor.composed.layout()[i].size(), by = tiled.tile[static_cast<std::size_t>(i)];
-        if (e % by != 0)
-            return void(error(Code::cute_divides, whole,
-                              fmt::format("the tiled copy covers {} along mode {}, which does not divide the tensor's {}", by, i, e))
-                            .with_hint("change the thread or value layout, or the tile"));
-    }
-    const auto part = layout::partition(tensor.composed, *tiled.tv);
-    if (!part) return;
-    const std::int64_t threads = tiled.threads, values = part->size() / threads;
-    report_.checks += 2;
-    for (std::int64_t v = 0; vector > 1 && v < std::min(vector, values); ++v) {
-        if ((*part)(threads * v) != (*part)(0) + v)
-            return void(error(Code::cute_vector, whole,
-                              fmt::format("values 0 and {} of a thread's vector of {} are {} elements apart in the tensor", v, vector,
-                                          (*part)(threads * v) - (*part)(0)))
-                            .with_hint("a vector's values must be neighbours in memory: turn the value layout, or use a narrower word"));
-    }
-    const std::int64_t bytes = vector * tiled.type_bits / 8;
-    for (std::int64_t t = 0; t < threads; ++t) {
-        if ((*part)(t)*tiled.type_bits / 8 % bytes != 0)
-            return void(error(Code::cute_vector, whole,
-                              fmt::format("thread {} reads {} bytes from byte {}, no multiple of {}", t, bytes,
-                                          (*part)(t)*tiled.type_bits / 8, bytes))
-                            .with_hint("an access must be aligned to its width: change the row's length or the padding"));
-    }
-    std::vector<std::optional<std::uint32_t>> shared(32);
-    std::vector<std::optional<std::uint64_t>> global(32);
-    for (std::size_t t = 0; t < 32 && static_cast<std::int64_t>(t) < threads; ++t) {
-        const auto byte = static_cast<std::uint64_t>((*part)(static_cast<std::int64_t>(t)) * tiled.type_bits / 8);
-        shared[t] = static_cast<std::uint32_t>(byte), global[t] = byte;
-    }
-    const target::Arch& arch = *target::find_arch("sm_90a");
-    const int width = static_cast<int>(bytes);
-    if (width > 16 || (width & (width - 1)) != 0) return;
-    if (tensor.space == Space::shared) {
-        const target::SharedCost cost = target::shared_wavefronts(arch, shared, width);
-        if (cost.wavefronts > cost.ideal)
-            sink_
-                .warning(Code::cute_bank_conflict, span(whole),
-                         fmt::format("a warp's access takes {} passes through the banks, {} would do", cost.wavefronts, cost.ideal))
-                .with_hint("swizzle the layout, or pad its rows");
-    } else if (tensor.space == Space::global) {
-        const target::GlobalCost cost = target::global_sectors(arch, global, width);
-        if (cost.sectors > cost.ideal_sectors)
-            sink_
-                .warning(Code::cute_scattered, span(whole),
-                         fmt::format("a warp's access touches {} sectors of 32 bytes, {} would hold its bytes", cost.sectors,
-                                     cost.ideal_sectors))
-                .with_hint("let neighbouring threads take neighbouring vectors along the contiguous mode");
-    }
-}
-
 std::string Evaluator::shown(const std::string& root) const {
     const auto it = root.find_first_of("+.") == std::string::npos ? first_tensor_.end() : first_tensor_.find(root);
     return it == first_tensor_.end() || it->second.empty() ? root : it->second;
-}
-
-// TMA writes and reads by the swizzle of the layout that its copy was made with; others by that of the tensor.
-void Evaluator::check_tma_swizzle(const Value& copy, const Value& tile, Range whole) {
-    if (!copy.static_layout || !tile.swizzle_known || tile.space != Space::shared) return;
-    ++report_.checks;
-    const layout::Swizzle &of_copy = copy.composed.swizzle(), &of_tile = tile.composed.swizzle();
-    if (of_copy == of_tile) return;
-    auto text = [](const layout::Swizzle& s) {
-        return s.is_identity() ? std::string("none") : fmt::format("Sw<{},{},{}>", s.bits(), s.base(), s.shift());
-    };
-    error(Code::cute_layout, whole,
-          fmt::format("the TMA copy has the swizzle {}, and the tile in shared memory has {} (in elements)", text(of_copy), text(of_tile)))
-        .with_hint("make the copy with the layout of the shared tensor");
-}
-
-// ldmatrix and stmatrix by a product: a row of eight elements is one address, so that it runs along the second mode of the tile (K of an
-// operand, N of a result), or along the first where the instruction transposes.
-void Evaluator::check_matrix_rows(const Value& tiled, const Value& tensor, char side, Range whole) {
-    const bool loads = tiled.copy.name.find("LDSM") != std::string::npos;
-    if (!tiled.copy.matrix || tiled.tv || !tensor.static_layout || tensor.space != Space::shared || loads != (side == 'S')) return;
-    const layout::Layout& l = tensor.composed.layout();
-    if (l.rank() != 2) return;
-    ++report_.checks;
-    const int along = tiled.copy.transposed ? 0 : 1;
-    const std::int64_t step = along == 0 ? l(1) : l(l[0].size());
-    if (l[along].size() < 8 || step == l(0) + 1) return;
-    error(Code::cute_vector, whole,
-          fmt::format("{} takes rows of eight neighbours along mode {} of the tile, and they are {} elements apart in {}", tiled.copy.name,
-                      along, step - l(0), layout::to_string(tensor.composed)))
-        .with_hint(tiled.copy.transposed ? "without _T the rows run along the other mode"
-                                         : "the atom with _T takes rows along the first mode");
 }
 
 Value Evaluator::member(const Value& object, const std::string& f, const std::vector<Range>& args, Range whole) {
@@ -493,15 +276,21 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
             check_partition(*tiled, v, whole), check_matrix_rows(*tiled, v, side, whole);
         if (v.kind == Kind::tensor && tiled->kind == Kind::tiled_mma && (side == 'A' || side == 'B'))
             check_operands(*tiled, v, side, whole);
+        v.dealt = v.kind == Kind::tensor && tiled->kind == Kind::tiled_copy && f[0] == 'p' ? dealt(*tiled, v) : nullptr;
         if (v.kind != Kind::tensor) v = Value{}, v.kind = Kind::tensor;
         v.fragment.clear();
         if (fragment && tiled->kind == Kind::tiled_mma && tiled->atoms.size() == 3 && v.static_layout && v.composed.rank() == 2 &&
             (side == 'A' || side == 'B'))
             v.fragment = {v.composed.layout()[0].size() / tiled->atoms[side == 'A' ? 0 : 1],
                           v.composed.layout()[1].size() / tiled->atoms[2]};
-        if (fragment || f[0] == 'r') v.space = Space::registers, v.root.clear();
+        // The fragments of wgmma are descriptors of shared memory.
+        const bool descriptor =
+            fragment && tiled->kind == Kind::tiled_mma && tiled->mma.wgmma && (side == 'B' || (side == 'A' && !tiled->mma.rs));
+        if ((fragment && !descriptor) || f[0] == 'r') v.space = Space::registers, v.root.clear();
         v.static_layout = false;
         v.side = side;
+        const bool apart = side == 'C' ? tiled->kind == Kind::tiled_mma : tiled->kind == Kind::tiled_copy && !tiled->shared_parts;
+        v.own = apart && f[0] == 'p' && object.kind == Kind::thread_slice ? fmt::format("part {}", whole.begin) : "";
         v.slice = object.slice, v.slice_threads = object.slice_threads;
         if (tiled->known()) v.through = std::make_shared<Value>(*tiled);
         return v;
@@ -511,7 +300,10 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         const Value* tiled = object.kind == Kind::thread_slice && object.through ? object.through.get() : &object;
         if (v.kind != Kind::tensor) v = Value{}, v.kind = Kind::tensor;
         // The fragments of wgmma are descriptors of shared memory.
-        if (!(tiled->kind == Kind::tiled_mma && tiled->mma.wgmma && f.back() != 'C')) v.space = Space::registers, v.root.clear();
+        const bool descriptor =
+            tiled->kind == Kind::tiled_mma && tiled->mma.wgmma && (f.back() == 'B' || (f.back() == 'A' && !tiled->mma.rs));
+        v.side = f.back();
+        if (!descriptor) v.space = Space::registers, v.root.clear();
         v.static_layout = false;
         return v;
     }
@@ -525,7 +317,8 @@ Value Evaluator::member(const Value& object, const std::string& f, const std::ve
         if (v.kind != Kind::tiled_copy && v.kind != Kind::copy_atom) {
             v = Value{};
             v.kind = Kind::tiled_copy, v.copy.name = "a TMA copy that is a parameter", v.copy.tma_load = true;
-            if (args.size() > 1) v.copy.name += ", MULTICAST";  // its mask
+            const Value mask = args.size() > 1 ? arg(1) : Value::number(0);
+            if (mask.kind != Kind::integer || mask.integer != 0) v.copy.name += ", MULTICAST";
         }
         return v;
     }

@@ -17,11 +17,18 @@ struct Buffer {
     std::string stage;
     enum class Writes : std::uint8_t { none, issued, committed, arrived, plain } writes = Writes::none;
     int group = 0;         // committed: its number
-    bool generic = false;  // written by ordinary stores, and no fence since
+    bool generic = false;  // written by ordinary stores, and no fence since, or none with a barrier after it
+    bool fenced = false;   // ... a fence, and no barrier since
+    bool late = false;     // ... a barrier, and a fence after it
+    bool copied = false;   // written by cp.async, and no fence since
     Span written, read;
-    bool was_read = false;                   // since the last barrier
-    std::string read_own, written_own;       // the element, where each thread touched only its own
-    std::set<std::string> names;             // variables of the stage
+    bool was_read = false;              // since the last barrier
+    std::string read_own, written_own;  // the element, where each thread touched only its own
+    Event read_by, written_by;          // with the threads of their elements
+    bool warp_synced = false;           // __syncwarp since the write
+    std::set<std::string> names;        // variables of the stage
+    int stored = 0;                     // by TMA, in the group of this number; -1: waited for, and no barrier since
+    Span store;
     bool elements = false, updates = false;  // the writes since the last barrier: by index; by adding
 };
 
@@ -31,15 +38,33 @@ struct State {
     bool arrived = false, uncommitted_product = false, bulk_open = false, bulk_waited = true;
     Span bulk;
     std::map<std::string, int> in_flight;  // accumulator: the number of its group; 0: not committed yet
+    int stores = 0;                        // groups of TMA stores that are committed
     int groups = 0;                        // of products that are committed
     std::set<std::string> initialised;     // barriers that no __syncthreads has followed
     std::map<std::string, std::int64_t> expected, loaded;
     std::map<std::string, std::string> brought;  // a tile that TMA fills: the barrier nobody has waited for since
 };
 
+// May two accesses of a buffer touch elements of different threads: none, those of the same warp, any?
+enum class Apart : std::uint8_t { none, warp, block };
+Apart apart(const Event& a, const Event& b, std::int64_t threads) {
+    if (!a.own.empty() && a.own == b.own) return Apart::none;
+    const Apart most = threads > 0 && threads <= 32 ? Apart::warp : Apart::block;
+    if (!a.dealt || !b.dealt || a.slice != b.slice || a.slice.empty() || a.stage != b.stage) return most;
+    Apart out = Apart::none;
+    for (std::size_t i = 0; i < std::min(a.dealt->size(), b.dealt->size()); ++i) {
+        const int x = (*a.dealt)[i], y = (*b.dealt)[i];
+        if (x == -1 || y == -1 || (x == y && x >= 0)) continue;
+        if (x < 0 || y < 0 || x / 32 != y / 32) return most;
+        out = Apart::warp;
+    }
+    return out;
+}
+
 class Walker {
 public:
-    Walker(const Evaluator& evaluator, DiagnosticSink& sink, Report& report) : e_(evaluator), sink_(sink), report_(report) {}
+    Walker(const Evaluator& evaluator, DiagnosticSink& sink, Report& report, std::int64_t threads)
+        : e_(evaluator), sink_(sink), report_(report), threads_(threads) {}
 
     // `followed`: the skeleton was run; `why_not`: why it was not.
     void kernel(const std::vector<Node>& body, const std::string& name, Span place, bool followed, const std::string& why_not) {
@@ -47,10 +72,7 @@ public:
         collect(body, false);
         walk(body, s, {}, false);
         compare_bytes(s);
-        if (s.bulk_open) say(Code::cute_group, s.bulk, "a TMA store is never committed", "call tma_store_arrive() after the copies");
-        else if (!s.bulk_waited)
-            say(Code::cute_group, s.bulk, "the kernel ends while TMA stores may still read its shared memory",
-                "call tma_store_wait<0>() before the end");
+        end_of_stores(s);
         const auto not_seen = [&](const char* what, const std::string& why) { report_.not_analysed.push_back({what, place, why}); };
         const std::string because = why_not.empty() ? "" : ". Not followed: " + why_not;
         if (!inits_.empty() && !followed)
@@ -58,9 +80,13 @@ public:
                      "how many arrivals a phase takes, the number of a barrier in its array and the parity of the first wait are not "
                      "compared, nor that a stage is read before it is filled again" +
                          because);
+        if (pipelines_ > 0 && !followed)
+            not_seen("pipelines", "a pipeline class is believed: its bytes, its consumers and its states are not compared" + because);
         if (stages_ && !followed)
             not_seen("stages",
                      "stages with different indices are taken to be different: which of them is filled when is not compared" + because);
+        if (rounds_ && !followed)
+            not_seen("mbarriers", "a wait in a branch that some rounds of a loop take: which of them is not compared" + because);
         if (left_) not_seen("return", "threads leave before a barrier of the whole block: which of them it waits for is not looked at");
         if (events_ > 0)
             report_.covered.push_back(
@@ -77,6 +103,8 @@ private:
                 if (n.event.kind == Event::Kind::write || n.event.kind == Event::Kind::read) tensors_.insert(n.event.key);
                 if (n.event.kind == Event::Kind::bar_init) inits_.insert(n.event.key);
                 if (n.event.kind == Event::Kind::bar_expect) expects_.insert(n.event.key);
+                copies_async_ |= n.event.kind == Event::Kind::write && n.event.async;
+                waits_for_stores_ |= n.event.kind == Event::Kind::bulk_wait;
                 if (n.event.kind == Event::Kind::lost) lost_.insert(n.event.key);
             }
             collect(n.body, false);
@@ -98,14 +126,19 @@ private:
     // whichever round they are of.
     struct Ring {
         std::set<std::string> filled, read, plainly;  // stages of one tensor; `plainly`: by ordinary stores
+        std::set<std::string> owns;                   // the parts that are filled and read
+        bool products = true;                         // only wgmma reads it
         Span fill;
     };
     static void rings(const std::vector<Node>& body, std::map<std::string, Ring>& out, bool& barrier, bool& waits) {
         for (const Node& n : body) {
             const Event& e = n.event;
             if (n.kind == Node::Kind::event) {
+                if (e.kind == Event::Kind::write || e.kind == Event::Kind::read || e.kind == Event::Kind::product_read)
+                    out[e.key].owns.insert(e.own);
                 if (e.kind == Event::Kind::write && e.async) out[e.key].filled.insert(e.stage), out[e.key].fill = e.place;
                 if (e.kind == Event::Kind::write && !e.async) out[e.key].plainly.insert(e.stage);
+                if (e.kind == Event::Kind::read) out[e.key].products = false;
                 if (e.kind == Event::Kind::read || e.kind == Event::Kind::product_read) out[e.key].read.insert(e.stage);
                 barrier |= e.kind == Event::Kind::sync || e.kind == Event::Kind::named || e.kind == Event::Kind::warp_sync ||
                            e.kind == Event::Kind::bar_wait;
@@ -127,13 +160,26 @@ private:
                 say(Code::cute_group, ring.fill,
                     fmt::format("the loop copies into one stage of `{}`, reads another, and never waits for a copy", e_.shown(key)),
                     "cp_async_wait<N>() in the loop, with N groups that may still be on their way");
-            if (!barrier)
+            if (!barrier && !(threads_ == 128 && ring.products) && !(ring.owns.size() == 1 && !ring.owns.begin()->empty()))
                 say(Code::cute_sync, ring.fill,
                     fmt::format("the loop copies into one stage of `{}` and reads another with no barrier between: other threads' copies "
                                 "are not seen, and a stage is filled while others read it",
                                 e_.shown(key)),
                     "__syncthreads() in the loop, after the wait for the copies");
         }
+    }
+
+    // Kernels that end with a store that nobody waits for are about, and work: a remark. What is written over is an error of its own.
+    void end_of_stores(const State& s) {
+        if (!s.bulk_open && s.bulk_waited) return;
+        const bool meant = s.bulk_open && waits_for_stores_;
+        remark(Code::cute_group, s.bulk,
+               meant         ? "a TMA store is never committed: the wait for stores does not cover it"
+               : s.bulk_open ? "a TMA store is never committed, and the kernel ends while it may still read its shared memory"
+                             : "the kernel ends while TMA stores may still read its shared memory",
+               meant         ? "call tma_store_arrive() after the copies"
+               : s.bulk_open ? "call tma_store_arrive() after the copies, and tma_store_wait<0>() before the end"
+                             : "call tma_store_wait<0>() before the end");
     }
 
     void compare_bytes(State& s) {
@@ -146,8 +192,21 @@ private:
         }
     }
 
+    static bool in_loop(const std::vector<const Node*>& around) {
+        return std::any_of(around.begin(), around.end(), [](const Node* n) { return n->kind == Node::Kind::loop; });
+    }
+
+    // A fence after the barrier is on the way from the write to the read; that of the writer, before it, is what is sure.
+    void late_or(bool late, Span place, const std::string& message, const std::string& hint) {
+        late ? remark(Code::cute_proxy, place, message, hint) : say(Code::cute_proxy, place, message, hint);
+    }
+    void remark(Code code, Span place, const std::string& message, const std::string& hint) {
+        if (said_.emplace(place.begin, message).second) sink_.warning(code, place, message).with_hint(hint);
+    }
     void say(Code code, Span place, const std::string& message, const std::string& hint) {
-        sink_.error(code, place, message).with_hint(hint);
+        if (!said_.emplace(place.begin, message).second) return;
+        if (perhaps_) sink_.warning(code, place, message + ", where a block goes round the loop over blocks again").with_hint(hint);
+        else sink_.error(code, place, message).with_hint(hint);
     }
 
     void walk(const std::vector<Node>& body, State& s, const std::vector<const Node*>& loops, bool divergent) {
@@ -158,18 +217,22 @@ private:
                 auto inner = loops;
                 inner.push_back(&n);
                 check_ring(n);
-                if (loops.size() < 4) {
+                if (std::count_if(loops.begin(), loops.end(), [](const Node* l) { return l->kind == Node::Kind::loop; }) < 4) {
                     walk(n.body, s, inner, divergent || n.divergent);
                     compare_bytes(s);
                     s.expected.clear(), s.loaded.clear();
                     turn(n, s);
                 }
+                const bool outer = std::exchange(perhaps_, perhaps_ || n.by_blocks);
                 walk(n.body, s, inner, divergent || n.divergent);
+                perhaps_ = outer;
             } else {
                 State other = s;
                 if (n.roles && !n.otherwise.empty()) brought_by(n.otherwise, s.brought), brought_by(n.body, other.brought);
-                walk(n.body, s, loops, divergent || n.divergent);
-                walk(n.otherwise, other, loops, divergent || n.divergent);
+                auto inner = loops;
+                inner.push_back(&n);
+                walk(n.body, s, inner, divergent || n.divergent);
+                walk(n.otherwise, other, inner, divergent || n.divergent);
                 if (!n.otherwise.empty()) merge(s, other);
                 else merge_skipped(s, other);
             }
@@ -234,12 +297,20 @@ private:
     const Evaluator& e_;
     DiagnosticSink& sink_;
     Report& report_;
+    std::int64_t threads_;                  // of the block; 0: not known
     std::set<std::string> told_;            // barriers whose bytes were spoken of
     std::map<std::string, Span> bytes_at_;  // where a barrier's bytes are told
-    bool stages_ = false;
+    std::set<std::pair<std::uint32_t, std::string>> said_;
+    bool perhaps_ = false;  // in a second round of a loop that a block may go round once
+    bool stages_ = false, rounds_ = false, copies_async_ = false, waits_for_stores_ = false;
     std::set<std::string> inits_, expects_, tensors_, lost_;
     void product_read(const Event& e, State& s);
-    int events_ = 0, steps_ = 0;
+    void stored(const Event& e, State& s);
+    void write(const Event& e, State& s);
+    void tma_store(const Event& e, State& s);
+    void pipeline_event(const Event& e, State& s);
+    static void barrier_of_all(State& s);
+    int events_ = 0, steps_ = 0, pipelines_ = 0;
     bool loads_ = false, may_leave_ = false, left_ = false;
 };
 
@@ -251,32 +322,107 @@ void Walker::product_read(const Event& e, State& s) {
         s.brought.erase(e.key);
     }
     if (lost_.count(e.key)) return;
+    using W = Buffer::Writes;
     for (Buffer* b : touched(s, e, true)) {
+        if (b->writes == W::issued || b->writes == W::committed)
+            say(Code::cute_group, e.place, fmt::format("wgmma reads `{}` while cp.async may still be writing it", e_.shown(e.key)),
+                "cp_async_fence() after the copies, cp_async_wait<N>() for their group, a fence and a barrier before the product");
+        else if (b->writes == W::arrived || b->writes == W::plain) {
+            const std::string what =
+                fmt::format("wgmma reads `{}` without a barrier after the threads of the block wrote it", e_.shown(e.key));
+            const char* const fix = "fence_view_async_shared() after the writes, then a barrier, then the product";
+            // One warpgroup: its warps meet in the product, which starts when all of them have issued it, as far as is known.
+            if (threads_ == 128) remark(Code::cute_sync, e.place, what, fix);
+            else say(Code::cute_sync, e.place, what, fix);
+        }
+        if (std::exchange(b->copied, false) && said_.emplace(e.place.begin, "copied " + e.key).second)
+            sink_
+                .warning(
+                    Code::cute_proxy, e.place,
+                    fmt::format("wgmma reads `{}` through the async proxy; cp.async wrote it through the generic one, and no fence follows",
+                                e_.shown(e.key)))
+                .with_hint("fence_view_async_shared() after cp_async_wait, then the barrier");
+        if (b->writes != W::none || (b->generic && b->fenced && !b->late)) {
+            b->writes = W::none, b->generic = false;
+            continue;
+        }
         if (b->generic && b->written.known())
-            say(Code::cute_proxy, e.place,
-                fmt::format("wgmma reads `{}` through the async proxy, and no fence follows the writes to it", e_.shown(e.key)),
-                "fence_view_async_shared() after the writes, then a barrier, then the product");
+            late_or(b->late, e.place,
+                    b->late
+                        ? fmt::format("wgmma reads `{}` through the async proxy, and the fence comes after the barrier: the writers "
+                                      "have none of their own",
+                                      e_.shown(e.key))
+                        : fmt::format("wgmma reads `{}` through the async proxy, and no fence follows the writes to it", e_.shown(e.key)),
+                    "fence_view_async_shared() after the writes, then a barrier, then the product");
         b->generic = false;
     }
 }
 
+// A tile that TMA stores read is written again.
+void Walker::stored(const Event& e, State& s) {
+    if (e.key.empty() || lost_.count(e.key)) return;
+    for (Buffer* b : touched(s, e, false)) {
+        const int group = std::exchange(b->stored, 0);
+        if (group > 0)
+            say(Code::cute_group, e.place, fmt::format("`{}` is written while a TMA store may still read it", e_.shown(e.key)),
+                "tma_store_wait<0>() by the thread that issued the store, then a barrier, before the next write");
+        if (group < 0 && e.own != "one thread")
+            say(Code::cute_sync, e.place,
+                fmt::format("`{}` is written before the other threads can know that the TMA store has read it", e_.shown(e.key)),
+                "a barrier between tma_store_wait, which is for the thread that issued the store, and the next write");
+    }
+}
+
 void Walker::read(const Event& e, State& s) {
+    using W = Buffer::Writes;
     for (Buffer* b : touched(s, e, true)) {
-        using W = Buffer::Writes;
         if (b->writes == W::issued || b->writes == W::committed)
             say(Code::cute_group, e.place, fmt::format("`{}` is read while cp.async may still be writing it", e_.shown(e.key)),
                 b->writes == W::issued ? "call cp_async_fence() after the copies, cp_async_wait<0>() and __syncthreads() before the read"
                                        : "call cp_async_wait<N>() for that group, then __syncthreads(), before the read");
         else if (e.update && b->updates && b->writes == W::plain) continue;
-        else if ((b->writes == W::arrived || b->writes == W::plain) && (e.own.empty() || e.own != b->written_own))
-            say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e_.shown(e.key)),
-                b->writes == W::arrived ? "__syncthreads() must come after cp_async_wait: the wait is for this thread's copies only"
-                                        : "__syncthreads() between the write and the read");
+        else if (b->writes == W::arrived || b->writes == W::plain) {
+            const Apart other = apart(b->written_by, e, threads_);
+            if (other == Apart::block)
+                say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e_.shown(e.key)),
+                    b->writes == W::arrived ? "__syncthreads() must come after cp_async_wait: the wait is for this thread's copies only"
+                                            : "__syncthreads() between the write and the read");
+            else if (other == Apart::warp && !b->warp_synced)
+                remark(Code::cute_sync, e.place,
+                       fmt::format("`{}` is read after other threads of the warp wrote it, and nothing orders them", e_.shown(e.key)),
+                       "__syncwarp() between the write and the read");
+        }
         if (e.update) continue;  // what is added to is this thread's
         if (e.own.empty() || e.own != b->written_own) b->writes = W::none;
-        b->read_own = b->was_read && b->read_own != e.own ? "" : e.own;
+        const bool mixed = b->was_read && (b->read_own != e.own || b->read_by.dealt != e.dealt);
+        b->read_own = mixed ? "" : e.own;
+        b->read_by = e, b->read_by.own = b->read_own;
+        if (mixed) b->read_by.dealt = nullptr;
         b->was_read = true, b->read = e.place;
     }
+}
+
+// What was written before it is there for the others, and nobody reads any more.
+void Walker::barrier_of_all(State& s) {
+    using W = Buffer::Writes;
+    for (auto& [key, list] : s.buffers) {
+        for (Buffer& b : list) {
+            b.was_read = false;
+            if (b.stored < 0) b.stored = 0;
+            if (b.fenced) b.generic = b.fenced = b.late = false;
+            if (b.writes == W::arrived || b.writes == W::plain) b.writes = W::none;
+        }
+    }
+}
+
+// A pipeline's calls: what the text tells of them in its order. Their states and arrivals are the skeleton's.
+void Walker::pipeline_event(const Event& e, State& s) {
+    s.brought.clear();
+    if (s.initialised.erase(e.key) != 0)
+        say(Code::cute_sync, e.place,
+            fmt::format("`{}` is used before the other threads can know that its barriers are initialised", e.key),
+            "__syncthreads() after the pipeline is made (a cluster: cluster_arrive_relaxed() and cluster_wait())");
+    if (e.kind == Event::Kind::pipe_acquire && e.constant) s.expected[e.key + ".full"] += e.number, bytes_at_[e.key + ".full"] = e.place;
 }
 
 void Walker::product_event(const Event& e, State& s) {
@@ -339,6 +485,17 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
             "expect the bytes of all boxes that arrive on the barrier");
     s.expected.erase(e.key), s.loaded.erase(e.key);
     if (loops.empty() || !e.blocks) return;
+    // In a branch that is taken in some rounds: how often is not looked at here.
+    for (const Node* branch : loops) {
+        if (branch->kind != Node::Kind::branch) continue;
+        for (const Node* loop : loops) {
+            if (std::any_of(branch->asks.begin(), branch->asks.end(), [&](const std::string& n) { return loop->changed.count(n) != 0; })) {
+                rounds_ = true;
+                return;
+            }
+        }
+    }
+    if (!in_loop(loops)) return;
     const bool changes = std::any_of(e.names.begin(), e.names.end(), [&](const std::string& n) {
         return std::any_of(loops.begin(), loops.end(), [&](const Node* l) { return l->changed.count(n) != 0; });
     });
@@ -349,6 +506,48 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
     }
 }
 
+void Walker::write(const Event& e, State& s) {
+    using W = Buffer::Writes;
+    stored(e, s);
+    for (Buffer* b : touched(s, e, true)) {
+        const Apart other = b->was_read ? apart(b->read_by, e, threads_) : Apart::none;
+        if (other == Apart::block)
+            say(Code::cute_sync, e.place, fmt::format("`{}` is written while other threads may still read what it held", e_.shown(e.key)),
+                "__syncthreads() between the last read and the next write");
+        else if (other == Apart::warp && !b->warp_synced)
+            remark(Code::cute_sync, e.place,
+                   fmt::format("`{}` is written while other threads of the warp may still read what it held", e_.shown(e.key)),
+                   "__syncwarp() between the last read and the next write");
+        b->written_by = e, b->warp_synced = false;
+        b->was_read = false;
+        b->updates = e.update && (b->writes == W::none || b->updates);
+        b->elements = e.element && (b->writes == W::none || b->elements);
+        b->writes = e.async ? W::issued : W::plain;
+        b->written_own = e.own;
+        b->copied = e.async, b->generic = !e.async, b->fenced = b->late = false;
+        b->written = e.place;
+    }
+}
+
+void Walker::tma_store(const Event& e, State& s) {
+    using W = Buffer::Writes;
+    for (Buffer* b : lost_.count(e.key) ? std::vector<Buffer*>{} : touched(s, e, true)) {
+        if (b->generic && b->written.known() && (!b->fenced || b->late))
+            late_or(b->late, e.place,
+                    b->late ? fmt::format("TMA reads `{}` through the async proxy, and the fence comes after the barrier: the "
+                                          "writers have none of their own",
+                                          e_.shown(e.key))
+                            : fmt::format("TMA reads `{}` through the async proxy, and no fence follows the writes to it", e_.shown(e.key)),
+                    "tma_store_fence() after the writes, then a barrier, then the store");
+        else if (b->writes == W::plain)
+            say(Code::cute_sync, e.place, fmt::format("TMA reads `{}` before all threads have written it", e_.shown(e.key)),
+                "a barrier between the writes and the store");
+        b->generic = false;
+    }
+    for (Buffer* b : lost_.count(e.key) ? std::vector<Buffer*>{} : touched(s, e, true)) b->stored = s.stores + 1, b->store = e.place;
+    s.bulk_open = true, s.bulk_waited = false, s.bulk = e.place;
+}
+
 void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loops, bool divergent) {
     using W = Buffer::Writes;
     const bool of_tensor = e.kind == Event::Kind::write || e.kind == Event::Kind::read || e.kind == Event::Kind::tma_store;
@@ -356,24 +555,22 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
     ++report_.checks;
     if (of_tensor && lost_.count(e.key) && e.kind != Event::Kind::tma_store) return;
     switch (e.kind) {
-        case Event::Kind::write:
-            for (Buffer* b : touched(s, e, true)) {
-                if (b->was_read && (e.own.empty() || e.own != b->read_own))
-                    say(Code::cute_sync, e.place,
-                        fmt::format("`{}` is written while other threads may still read what it held", e_.shown(e.key)),
-                        "__syncthreads() between the last read and the next write");
-                b->was_read = false;
-                b->updates = e.update && (b->writes == W::none || b->updates);
-                b->elements = e.element && (b->writes == W::none || b->elements);
-                b->writes = e.async ? W::issued : W::plain;
-                b->written_own = e.own;
-                b->generic = !e.async;
-                b->written = e.place;
-            }
-            break;
+        case Event::Kind::write: write(e, s); break;
         case Event::Kind::read: read(e, s); break;
         case Event::Kind::product_read: product_read(e, s); break;
         case Event::Kind::leave: may_leave_ |= divergent; break;
+        case Event::Kind::pipe_make:
+            ++pipelines_;
+            s.initialised.insert(e.key);
+            break;
+        case Event::Kind::pipe_acquire:
+        case Event::Kind::pipe_commit:
+        case Event::Kind::pipe_wait:
+        case Event::Kind::pipe_release:
+        case Event::Kind::pipe_tail:
+            pipeline_event(e, s);
+            barrier_of_all(s);
+            break;
         case Event::Kind::named:
         case Event::Kind::sync:
             if (e.kind == Event::Kind::named && !e.blocks) break;
@@ -382,18 +579,13 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
             if (divergent && !e.constant && e.kind == Event::Kind::sync)
                 say(Code::cute_divergent, e.place,
                     "a barrier of the whole block in a branch, or a turn of a loop, that some threads do not take", "move it out of there");
-            for (auto& [key, list] : s.buffers) {
-                for (Buffer& b : list) {
-                    b.was_read = false;
-                    if (b.writes == W::arrived || b.writes == W::plain) b.writes = W::none;
-                }
-            }
+            barrier_of_all(s);
             s.initialised.clear();
             break;
         case Event::Kind::warp_sync:
             for (auto& [key, list] : s.buffers)
                 for (Buffer& b : list)
-                    if (b.elements && b.writes == W::plain) b.writes = W::none, b.was_read = false;
+                    if (b.warp_synced = true; b.elements && b.writes == W::plain) b.writes = W::none, b.was_read = false;
             break;
         case Event::Kind::cp_commit:
             ++s.commits;
@@ -404,7 +596,7 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
             }
             break;
         case Event::Kind::cp_wait: {
-            if (s.commits == 0)
+            if (s.commits == 0 && copies_async_)
                 say(Code::cute_group, e.place, "cp_async_wait before any cp_async_fence: it waits for nothing",
                     "call cp_async_fence() after the copies");
             bool covered = false, open = false;
@@ -414,7 +606,7 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
                     open |= b.writes == W::committed;
                 }
             }
-            if (!covered && open && e.number > 0 && s.commits <= e.number && loops.empty())
+            if (!covered && open && e.number > 0 && s.commits <= e.number && !in_loop(loops))
                 say(Code::cute_group, e.place,
                     fmt::format("cp_async_wait<{}> after {} group{}: it waits for nothing", e.number, s.commits, s.commits == 1 ? "" : "s"),
                     "cp_async_wait<N> leaves the last N groups in flight; use cp_async_wait<0>()");
@@ -422,24 +614,20 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
         }
         case Event::Kind::fence:
             for (auto& [key, list] : s.buffers) {
-                for (Buffer& b : list) b.generic = false;
+                // A fence is for the writes of its own thread: those of others need a barrier after it.
+                for (Buffer& b : list)
+                    b.late = b.generic && b.writes == W::none, b.fenced = b.generic, b.copied = b.copied && b.writes == W::none;
             }
             break;
-        case Event::Kind::tma_store:
-            for (Buffer* b : lost_.count(e.key) ? std::vector<Buffer*>{} : touched(s, e, true)) {
-                if (b->generic && b->written.known())
-                    say(Code::cute_proxy, e.place,
-                        fmt::format("TMA reads `{}` through the async proxy, and no fence follows the writes to it", e_.shown(e.key)),
-                        "tma_store_fence() after the writes, then a barrier, then the store");
-                else if (b->writes == W::plain)
-                    say(Code::cute_sync, e.place, fmt::format("TMA reads `{}` before all threads have written it", e_.shown(e.key)),
-                        "a barrier between the writes and the store");
-                b->generic = false;
+        case Event::Kind::tma_store: tma_store(e, s); break;
+        case Event::Kind::bulk_commit: s.bulk_open = false, ++s.stores; break;
+        case Event::Kind::bulk_wait:
+            s.bulk_waited = !s.bulk_open;
+            for (auto& [key, list] : s.buffers) {
+                for (Buffer& b : list)
+                    if (b.stored > 0 && (e.number < 0 || b.stored <= s.stores - e.number)) b.stored = -1;
             }
-            s.bulk_open = true, s.bulk_waited = false, s.bulk = e.place;
             break;
-        case Event::Kind::bulk_commit: s.bulk_open = false; break;
-        case Event::Kind::bulk_wait: s.bulk_waited = !s.bulk_open; break;
         case Event::Kind::bar_init:
         case Event::Kind::bar_expect:
         case Event::Kind::tma_load: barrier_event(e, s, loops); break;
@@ -448,6 +636,8 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
             for (auto& [key, list] : s.buffers) {  // what was written before the arrivals is there
                 for (Buffer& b : list) {
                     b.was_read = false;
+                    if (b.stored < 0) b.stored = 0;
+                    if (b.fenced) b.generic = b.fenced = b.late = false;
                     if (b.writes == W::plain) b.writes = W::none;
                 }
             }
@@ -459,7 +649,7 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
 }  // namespace
 
 void walk_order(const Evaluator& evaluator, DiagnosticSink& sink, Report& report, const std::vector<Node>& body, const KernelText& kernel) {
-    Walker(evaluator, sink, report).kernel(body, kernel.name, kernel.place, kernel.followed, kernel.why_not);
+    Walker(evaluator, sink, report, kernel.threads).kernel(body, kernel.name, kernel.place, kernel.followed, kernel.why_not);
 }
 
 }  // namespace tw::cute

@@ -12,8 +12,9 @@ namespace tw::cute {
 struct KernelText {
     std::string name;
     Span place;
-    bool followed = false;  // the skeleton was run
-    std::string why_not;    // why it was not
+    bool followed = false;     // the skeleton was run
+    std::string why_not;       // why it was not
+    std::int64_t threads = 0;  // of a block; 0: not known
 };
 
 // The events of a kernel, followed in the order of the text.

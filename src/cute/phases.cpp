@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cute/skeleton.h"
@@ -18,8 +19,8 @@ void learn(Clock& a, const Clock& b) {
 }
 
 struct Barrier {
-    std::int64_t count = 0, pending = 0, ended = 0;
-    Clock brought;  // by the arrivals so far
+    std::int64_t count = 0, pending = 0, ended = 0, before = 0;  // `before`: phases that ended before it was initialised again
+    Clock brought;                                               // by the arrivals so far
     Span initialised;
 };
 
@@ -39,12 +40,14 @@ struct Fill {
     int by = 0, barrier = -1;           // cp.async: no barrier
     std::int64_t phase = 0, done = -1;  // TMA: the phase that its bytes belong to; cp.async: the step of the wait
     Span place;
+    int own = 0;
 };
 
 struct Reading {
     int by = 0;
     std::int64_t step = 0;
     Span place;
+    int own = 0;
 };
 
 class Block {
@@ -53,6 +56,21 @@ public:
         const std::size_t dims = s.classes.size() + s.objects.size();
         for (Running& r : running_) r.clock.assign(dims, 0);
         for (Barrier& b : barriers_) b.brought.assign(dims, 0);
+        mixed_ = s.in_parts;
+        // Ordinary stores are followed where some threads only write a tile and others only read it: who shares a tile may have its own
+        // part of it.
+        std::map<int, std::pair<std::set<std::size_t>, std::set<std::size_t>>> who;
+        for (std::size_t c = 0; c < s.classes.size(); ++c) {
+            for (const Op& o : s.classes[c].ops) {
+                if (o.kind == Op::Kind::store) who[o.tile].first.insert(c);
+                if (o.kind == Op::Kind::read || o.kind == Op::Kind::product) who[o.tile].second.insert(c);
+                if (o.kind == Op::Kind::load || o.kind == Op::Kind::cp_fill) mixed_.insert(o.tile);
+            }
+        }
+        for (const auto& [tile, by] : who) {
+            const bool both = std::any_of(by.first.begin(), by.first.end(), [&](std::size_t c) { return by.second.count(c) != 0; });
+            if (both || by.first.empty()) mixed_.insert(tile);
+        }
     }
 
     std::vector<Finding> run() {
@@ -106,7 +124,7 @@ private:
         switch (o.kind) {
             case K::init: {
                 Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
-                b.count = b.pending = o.number, b.initialised = o.place;
+                b.count = b.pending = o.number, b.initialised = o.place, b.before = b.ended;
                 break;
             }
             case K::arrive: arrive(c, o); break;
@@ -127,8 +145,13 @@ private:
             case K::cp_fill:
                 overwritten(c, o);
                 r.issued.push_back(static_cast<int>(fills_.size()));
-                fills_.push_back({c, -1, 0, -1, o.place});
+                fills_.push_back({c, -1, 0, -1, o.place, o.own});
                 last_fill_[o.tile] = fills_.size() - 1;
+                break;
+            case K::store:
+                if (mixed_.count(o.tile)) break;
+                overwritten(c, o);
+                stores_[o.tile][c] = {c, -1, 0, now(c), o.place};
                 break;
             case K::cp_commit: {
                 std::vector<std::size_t> group;
@@ -145,7 +168,7 @@ private:
                 break;
             case K::read:
                 is_there(c, o);
-                readings_[o.tile].push_back({c, now(c), o.place});
+                readings_[o.tile].push_back({c, now(c), o.place, o.own});
                 break;
             case K::product:
                 is_there(c, o);
@@ -178,7 +201,7 @@ private:
 
     bool wait(int c, const Op& o) {
         Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
-        if (b.count <= 0 || (b.ended & 1) == (o.number & 1)) {
+        if (b.count <= 0 || ((b.ended - b.before) & 1) == (o.number & 1)) {
             --of(c).clock[static_cast<std::size_t>(c)];
             return false;
         }
@@ -199,16 +222,18 @@ private:
     // A tile is filled: whoever read what it held must be known to have done so.
     void overwritten(int c, const Op& o) {
         for (const Reading& reading : readings_[o.tile]) {
+            if (reading.own != 0 && reading.own == o.own && reading.by == c) continue;
             const bool other_threads = reading.by != c || s_.classes[static_cast<std::size_t>(c)].threads > 1;
             if (!other_threads) {
                 if (reading.step != INT64_MAX) continue;
             } else if (reading.by == c && o.kind == Op::Kind::cp_fill ? reading.step <= of(c).synced
                                                                       : of(c).clock[static_cast<std::size_t>(reading.by)] >= reading.step)
                 continue;
-            return say(o.kind == Op::Kind::cp_fill ? Code::cute_sync : Code::cute_barrier, o.place,
+            return say(o.kind != Op::Kind::load ? Code::cute_sync : Code::cute_barrier, o.place,
                        fmt::format("`{}` is filled again while {} may still read it{}", s_.tiles[static_cast<std::size_t>(o.tile)],
                                    threads(reading.by), reading.step == INT64_MAX ? ": the wgmma that does is not waited for" : ""),
-                       o.kind == Op::Kind::cp_fill
+                       o.kind == Op::Kind::store ? "the readers must arrive at a barrier after their last read, and the writers wait for it"
+                       : o.kind == Op::Kind::cp_fill
                            ? "__syncthreads() between the last read of the stage and the copy into it"
                            : "wait for a barrier at which every reader arrives after its last read (and after warpgroup_wait)");
         }
@@ -217,6 +242,21 @@ private:
 
     // What is read must have arrived, and the reader must know.
     void is_there(int c, const Op& o) {
+        if (const auto written = stores_.find(o.tile); written != stores_.end()) {
+            for (const auto& [by, f] : written->second) {
+                if (of(c).clock[static_cast<std::size_t>(by)] >= f.done) continue;
+                return say(
+                    Code::cute_sync, o.place,
+                    fmt::format("`{}` is read while {} may still be writing it", s_.tiles[static_cast<std::size_t>(o.tile)], threads(by)),
+                    "the writers must arrive at a barrier after their last store, and the readers wait for it");
+            }
+            return;
+        }
+        if (!mixed_.count(o.tile) && wanted_store(o.tile))
+            return say(
+                Code::cute_sync, o.place,
+                fmt::format("`{}` is read before anything is there: nobody has written it yet", s_.tiles[static_cast<std::size_t>(o.tile)]),
+                "wait for the barrier at which its writers arrive");
         const auto last = last_fill_.find(o.tile);
         if (last == last_fill_.end()) {
             if (wanted(o.tile))
@@ -236,7 +276,8 @@ private:
                             s_.tiles[static_cast<std::size_t>(o.tile)], name(f.barrier)),
                 "the first wait for data takes parity 0, and the parity flips each time the ring comes round");
         }
-        const bool known = f.done >= 0 && (f.by == c ? f.done <= of(c).synced || s_.classes[static_cast<std::size_t>(c)].threads == 1
+        const bool known = f.done >= 0 && (f.by == c ? f.done <= of(c).synced || s_.classes[static_cast<std::size_t>(c)].threads == 1 ||
+                                                           (f.own != 0 && f.own == o.own)
                                                      : of(c).clock[static_cast<std::size_t>(f.by)] >= f.done);
         if (known) return;
         say(f.done < 0 ? Code::cute_group : Code::cute_sync, o.place,
@@ -245,6 +286,13 @@ private:
                                    : "with no barrier after the wait for its copies"),
             f.done < 0 ? "cp_async_wait<N> leaves the last N groups in flight: count the groups that are committed after this one"
                        : "__syncthreads() after cp_async_wait");
+    }
+
+    bool wanted_store(int tile) const {
+        for (const ThreadClass& c : s_.classes)
+            for (const Op& o : c.ops)
+                if (o.tile == tile && o.kind == Op::Kind::store) return true;
+        return false;
     }
 
     // Is it filled at some time?
@@ -373,6 +421,17 @@ private:
             if (near && (nearest < 0 || *near < *nearness(nearest))) nearest = c;
             if (!over(c) && op(c).kind == Op::Kind::sync) at_sync = c;
         }
+        for (int c = 0; nearest < 0 && c < static_cast<int>(running_.size()); ++c) {
+            if (over(c) || op(c).kind != Op::Kind::named_wait) continue;
+            std::int64_t come = named_[static_cast<std::size_t>(op(c).object)].arrived;
+            for (int k = 0; k < static_cast<int>(running_.size()); ++k)
+                if (!over(k) && op(k).kind == Op::Kind::named_wait && op(k).object == op(c).object)
+                    come += s_.classes[static_cast<std::size_t>(k)].threads;
+            return say(Code::cute_barrier, op(c).place,
+                       fmt::format("{}: this wait at {} never ends: it is for {} threads, and {} come", threads(c), name(op(c).object),
+                                   op(c).number, come),
+                       "as many threads must sync or arrive at it, each time, as its number says");
+        }
         if (nearest < 0) return;
         const Op& o = op(nearest);
         const Barrier& b = barriers_[static_cast<std::size_t>(o.object)];
@@ -407,6 +466,8 @@ private:
     std::vector<Fill> fills_;
     std::map<int, std::size_t> last_fill_;
     std::map<int, std::vector<Reading>> readings_;
+    std::set<int> mixed_;                        // tiles whose ordinary stores are not followed
+    std::map<int, std::map<int, Fill>> stores_;  // of a tile, by class: the last one
     std::vector<Finding> findings_;
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Op {
         named_arrive,
         load,  // TMA into `tile`, arriving at `object`
         cp_fill,
+        store,  // by ordinary stores, of threads that do not read the tile
         cp_commit,
         cp_wait,  // number: groups that may be left
         read,
@@ -34,6 +36,7 @@ struct Op {
     int object = -1, tile = -1;  // a barrier's or named barrier's number; a tile's
     std::int64_t number = 0;
     Span place;
+    int own = 0;  // the partition by which each thread touches its own part; 0: not known to be one
     bool operator==(const Op& o) const {
         return kind == o.kind && object == o.object && tile == o.tile && number == o.number && place.begin == o.place.begin;
     }
@@ -54,7 +57,9 @@ struct Finding {
 struct Skeleton {
     std::vector<ThreadClass> classes;
     std::vector<std::string> objects, tiles;  // names, by number
-    std::string why;                          // there is none
+    std::set<int> in_parts;                   // tiles whose elements are touched by what may be a stage's number
+
+    std::string why;  // there is none
     Span why_place;
     std::vector<std::string> left_out;                            // tensors whose tiles are not followed
     std::vector<std::pair<std::string, Span>> never_initialised;  // barriers of an array, of which others are

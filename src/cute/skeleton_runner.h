@@ -7,8 +7,10 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <regex>
 
 #include "cute/events.h"
+#include "cute/pipelines.h"
 #include "cute/skeleton.h"
 #include "cute/thread_values.h"
 
@@ -24,6 +26,7 @@ public:
           t_(e.list().tokens),
           reader_(e, scratch_),
           values_(e, parameters, threads, assumed),
+          pipelines_(e),
           n_(static_cast<std::size_t>(threads)) {
         ops_.resize(n_), asked_.assign(n_, 0);
         gone_ = broken_ = continued_ = returned_ = Mask(n_, 0);
@@ -34,7 +37,7 @@ public:
         Skeleton out;
         out.why = why_, out.why_place = why_place_, out.of_slices = found_, out.slices = static_cast<int>(looked_.size());
         if (!why_.empty()) return out;
-        out.objects = objects_, out.tiles = tiles_;
+        out.objects = objects_, out.tiles = tiles_, out.in_parts = in_parts_;
         std::set_intersection(dropped_.begin(), dropped_.end(), filled_.begin(), filled_.end(), std::back_inserter(out.left_out));
         for (std::size_t i = 0; i < n_; ++i) {
             const auto warpgroup = static_cast<std::int64_t>(i / 128);  // wgmma is one operation of a warpgroup
@@ -89,6 +92,10 @@ private:
         interesting_[at] = false;  // functions that call themselves
         static const std::set<std::string> words = {"__syncthreads",
                                                     "cluster_sync",
+                                                    "cluster_wait",
+                                                    "__syncthreads_or",
+                                                    "__syncthreads_and",
+                                                    "__syncthreads_count",
                                                     "NamedBarrier",
                                                     "arrive_and_expect_tx",
                                                     "wait_barrier",
@@ -112,7 +119,7 @@ private:
         for (std::size_t i = at; i < end && !found; ++i) {
             if (t_[i].kind != Token::Kind::name) continue;
             const std::string& w = t_[i].text;
-            found |= words.count(w) != 0;
+            found |= words.count(w) != 0 || pipelines_.made_at(i) != nullptr;
             const bool call = i + 1 < end && t_[i + 1].is("(");
             if (call && i > 0 && (t_[i - 1].is(".") || t_[i - 1].is("->") || t_[i - 1].is("::")))
                 found |= w == "wait" || w == "arrive" || w == "init";
@@ -168,8 +175,10 @@ private:
         for (std::size_t i = at; i < end; ++i) {
             if (t_[i].kind != Token::Kind::name) continue;
             if ((i + 1 < end && t_[i + 1].kind == Token::Kind::sign && signs.count(t_[i + 1].text)) ||
-                (i > at && (t_[i - 1].is("++") || t_[i - 1].is("--"))))
+                (i > at && (t_[i - 1].is("++") || t_[i - 1].is("--")))) {
                 for (const char* part : {"", ".index", ".phase"}) values_.forget(t_[i].text + part, mask);
+                if (i > at + 1 && t_[i - 1].is(".")) values_.forget(t_[i - 2].text + "." + t_[i].text, mask);
+            }
         }
     }
 
@@ -340,14 +349,37 @@ private:
         at_ = at, end_ = end;
         for (const Event& e : events(at, end)) add(e, mask);
         remember(at, end, mask);
+        remember_barrier(at, end, mask);
         check_slices(at, end, mask);
         for (std::size_t i = at; i + 1 < end && !stopped(); ++i) {
             const Function* f = t_[i].kind == Token::Kind::name && t_[i + 1].is("(") ? e_.function(t_[i].text) : nullptr;
-            if (!f || of_ptx(events(at, end), i) || !interesting(f->at, f->end)) continue;
+            const bool changes = f && std::find(f->references.begin(), f->references.end(), true) != f->references.end();
+            if (!f || of_ptx(events(at, end), i) || (!changes && !interesting(f->at, f->end))) continue;
+            if ((f->several || calls_ > 8) && !interesting(f->at, f->end)) {
+                forget_arguments(i, mask);
+                continue;
+            }
             if (f->several || calls_ > 8) return stop(fmt::format("`{}` is a function of several forms, or calls itself", t_[i].text), i);
             call(*f, e_.arguments(i + 1), mask);
         }
+        // A function that is not in this file may change what it is given.
+        std::size_t called = at;
+        while (called + 2 < end && t_[called + 1].is("::")) called += 2;
+        if (called + 1 < end && t_[called].kind == Token::Kind::name && t_[called + 1].is("(") && !e_.function(t_[called].text) &&
+            !of_library(t_[called].text) && !of_ptx(events(at, end), called))
+            forget_arguments(called, mask);
         values_.statement({at, end}, mask);
+    }
+
+    static bool of_library(const std::string& f) {
+        static const std::regex known(
+            "copy|copy_if|gemm|axpby|clear|fill|.*print.*|.*barrier.*|.*wait.*|.*arrive.*|.*init.*|.*fence.*|.*assert.*|warpgroup_.*|"
+            "prefetch.*");
+        return std::regex_match(f.substr(0, 100), known);
+    }
+    void forget_arguments(std::size_t call, const Mask& mask) {
+        for (const Range& r : e_.arguments(call + 1))
+            if (r.end == r.begin + 1 && values_.held(t_[r.begin].text)) values_.forget(t_[r.begin].text, mask);
     }
 
     // `auto part = tensor(_, _, stage)`: the stage is that of now, whatever becomes of the variable.
@@ -368,6 +400,16 @@ private:
                 for (std::size_t j = 0; j < n_; ++j)
                     if (mask[j]) it->second.v[j] = now.v[j];
             }
+        }
+    }
+    // `auto* bar = pipeline.producer_get_barrier(state)`: the stage of now.
+    void remember_barrier(std::size_t at, std::size_t end, const Mask& mask) {
+        for (std::size_t i = at + 2; i + 1 < end; ++i) {
+            if (t_[i].text != "producer_get_barrier" || !t_[i + 1].is("(")) continue;
+            const auto args = e_.arguments(i + 1);
+            std::size_t is = at;
+            while (is < i && !t_[is].is("=")) ++is;
+            if (is < i && is > at && !args.empty()) values_.set(t_[is - 1].text + ".index", values_.of(args[0], mask), mask);
         }
     }
     std::string of_pick(const Pick& p) const { return fmt::format("{} {} {}", e_.text(p.index), p.place, p.of); }
@@ -408,7 +450,8 @@ private:
             come.insert(index.v[i]);
         }
         if (come.empty()) return false;
-        if (found_.size() > 20 || !told_.insert(v.slice.begin).second) return true;
+        if (found_.size() > 20 || told_.count(v.slice.begin) != 0) return true;
+        const std::size_t before = found_.size();
         const Span place = e_.span(r);
         const auto calls = std::count(mask.begin(), mask.end(), 1);
         if (*come.begin() < 0 || *come.rbegin() >= v.slice_threads)
@@ -423,6 +466,7 @@ private:
                               fmt::format("`{}` is for {} threads, and {} come here: the parts of the others are left out",
                                           e_.text(r).substr(0, 40), v.slice_threads, come.size()),
                               "let all threads of the tiled copy or product call it"});
+        if (found_.size() > before) told_.insert(v.slice.begin);
         return true;
     }
 
@@ -441,11 +485,18 @@ private:
         region(f.at, f.end, mask);
         --calls_;
         returned_ = returned;
+        std::vector<std::pair<Range, Numbers>> changed;  // what references were given
+        for (std::size_t i = 0; i < args.size() && i < f.parameters.size(); ++i) {
+            const auto now = f.references[i] && args[i].end == args[i].begin + 1 ? values_.held(f.parameters[i]) : std::nullopt;
+            if (now) changed.emplace_back(args[i], *now);
+        }
         for (const auto& [name, value] : outside)
             if (value) values_.set(name, *value, Mask(n_, 1));
+        for (const auto& [argument, value] : changed) values_.set(t_[argument.begin].text, value, mask);
     }
 
     void add(const Event& e, const Mask& mask, bool looping = false);
+    void of_pipeline(const Event& e, const Mask& mask);
     void of_tile(const Event& e, Op::Kind kind, const Mask& mask);
 
     int number(std::vector<std::string>& list, const std::string& name) {
@@ -496,18 +547,20 @@ private:
     Report scratch_;
     EventReader reader_;
     ThreadValues values_;
+    Pipelines pipelines_;
     std::size_t n_, count_ = 0;
     std::vector<std::vector<Op>> ops_;
     std::vector<std::uint64_t> asked_;
     Mask gone_, broken_, continued_, returned_;
     std::map<std::size_t, bool> interesting_;
     std::map<std::size_t, std::vector<Event>> events_;
-    std::vector<std::string> objects_, tiles_, root_of_;
+    std::vector<std::string> objects_, tiles_, root_of_, owns_;
     std::vector<Span> object_at_;
     std::set<std::string> dropped_, filled_;  // tensors that are not followed; that asynchronous copies fill
     std::map<std::string, Numbers> picked_;
     std::size_t at_ = 0, end_ = 0;  // the statement at hand
     std::vector<Finding> found_;
+    std::set<int> in_parts_;
     std::set<std::size_t> looked_, told_;
     std::string why_;
     Span why_place_;

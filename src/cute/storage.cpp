@@ -126,6 +126,15 @@ void Evaluator::find_members() {
 // `X x;` and `X x, y;` with a type of this file: objects of it. How many were found.
 std::size_t Evaluator::find_objects(std::size_t i) {
     if (i > 0 && (t_[i - 1].is(".") || t_[i - 1].is("::") || t_[i - 1].is("->"))) return 0;
+    static const std::set<std::string> of_library = {"Copy_Atom", "MMA_Atom", "TiledMMA", "TiledCopy", "Layout", "ComposedLayout"};
+    if (of_library.count(t_[i].text) && i + 3 < t_.size() && t_[i + 1].is("<")) {  // Copy_Atom<..., T> atom;
+        const std::size_t close = matching(i + 1);
+        const bool object = close + 2 < t_.size() && t_[close + 1].kind == Token::Kind::name &&
+                            (t_[close + 2].is(";") || (t_[close + 2].is("{") && t_[close + 3].is("}")));
+        if (!object) return 0;
+        define(t_[close + 1].text, {{i, close + 1}, {}, close + 1});
+        return 1;
+    }
     std::size_t end = i + 1;
     // A parameter of a function: `X x,` or `X x)`.
     const bool parameter = end + 1 < t_.size() && i > 0 && t_[end].kind == Token::Kind::name && (t_[i - 1].is("(") || t_[i - 1].is(",")) &&

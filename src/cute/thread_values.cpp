@@ -235,6 +235,7 @@ std::optional<Numbers> ThreadValues::call(const std::string& f, const std::vecto
 }
 
 Numbers ThreadValues::variable(const std::string& p, const std::string& last, std::size_t at) {
+    if (const auto it = variables_.find(p + ".index"); it != variables_.end()) return it->second;  // a state, for its stage
     if (const auto it = variables_.find(p); it != variables_.end()) return it->second;
     if (p.rfind("threadIdx.", 0) == 0) {
         Numbers out = all(0);
@@ -253,6 +254,12 @@ Numbers ThreadValues::variable(const std::string& p, const std::string& last, st
         // `auto n = size<3>(tAgA)` outside of what is read, `constexpr int n = f(...)`.
         return all(kNotKnown);
     }
+    if (t_[at + 1].is("::")) {  // a constant of a class or a namespace
+        std::size_t end = at + 1;
+        while (end + 1 < t_.size() && t_[end].is("::")) end += 2;
+        const Value v = e_.expression({at, end});
+        return all(v.kind == Value::Kind::integer ? v.integer : kNotKnown);
+    }
     return parameters_.count(p.substr(0, dot)) ? size(p) : all(kNotKnown);
 }
 
@@ -270,6 +277,11 @@ Numbers ThreadValues::size(const std::string& text) {
     Numbers out = all(counts ? rounds[assumed_] : extents[assumed_]);
     out.sizes = i < 64 ? std::uint64_t{1} << i : 0;
     return out;
+}
+
+Numbers ThreadValues::phase_of(Range state, const Mask& mask) {
+    const auto it = variables_.find(path(state) + ".phase");
+    return it == variables_.end() ? of({}, mask) : it->second;
 }
 
 void ThreadValues::set(const std::string& name, const Numbers& value, const Mask& mask) {
@@ -375,11 +387,25 @@ void ThreadValues::assign(Range r, const Mask& mask, Range type) {
     const Range value = at < r.end ? Range{at + 1, r.end} : Range{};
     const bool declares = first > r.begin || (type.end > type.begin && r.begin != type.begin);
     if (declares) {
+        // A pipeline's state: `State x;`, `State x{index, phase, count}`, `auto x = State(index, phase, count)`, the state producers begin
+        // with.
+        const std::string said = value.empty() ? std::string() : e_.text(value);
+        const bool producer = said.find("make_producer_start_state") != std::string::npos;
         std::optional<std::int64_t> n = stages_of({type.begin, type.end});
-        if (!n && !value.empty() && t_[type.begin].text == "auto") n = stages_of(value);
-        if (n && (value.empty() || e_.text(value).find("ipeline") != std::string::npos) && !(braced && last + 2 < r.end)) {
-            const bool producer = e_.text(value).find("make_producer_start_state") != std::string::npos;
-            set(name + ".stages", all(*n), mask), set(name + ".index", all(0), mask), set(name + ".phase", all(producer), mask);
+        if (!n && (producer || said.find("PipelineState") != std::string::npos)) n = stages_of(value);
+        std::size_t open = r.end;
+        if (braced) open = last;
+        else if (!value.empty() && !producer && (t_[value.end - 1].is("}") || t_[value.end - 1].is(")"))) {
+            for (open = value.begin; open < value.end && !t_[open].is("{") && !t_[open].is("("); ++open) {
+            }
+        }
+        const auto given = open < r.end ? e_.arguments(open) : std::vector<Range>{};
+        if (n &&
+            (value.empty() || producer || said.find("PipelineState") != std::string::npos || (open == value.begin && !given.empty()))) {
+            const bool numbers = !producer && given.size() >= 2;
+            set(name + ".stages", all(*n), mask);
+            set(name + ".index", numbers ? of(given[0], mask) : all(0), mask);
+            set(name + ".phase", numbers ? of(given[1], mask) : all(producer), mask);
             return;
         }
     }

@@ -32,6 +32,7 @@ public:
         const auto it = variables_.find(name);
         return it == variables_.end() ? std::nullopt : std::optional(it->second);
     }
+    Numbers phase_of(Range state, const Mask& mask);  // of a pipeline's state, by its name
     void forget(const std::string& name, const Mask& mask);
     // A declaration or an assignment, an increment, a state of a pipeline.
     void statement(Range r, const Mask& mask);

@@ -30,13 +30,15 @@ struct CopyOperation {
     int bits = 0;     // of one thread's access; 0: not known
     int threads = 1;  // that execute it together
     bool cp_async = false, tma_load = false, tma_store = false, matrix = false, transposed = false;
+    bool bulk = false;  // without a TMA descriptor: what it is copied into is what it brings
 };
 
 struct MmaOperation {
     std::string name;
     int m = 0, n = 0, k = 0, threads = 32;
-    std::string a, b, c;  // element types, as CuTe's names: "bfloat16_t"
-    bool wgmma = false;
+    std::string a, b, c;             // element types, as CuTe's names: "bfloat16_t"
+    bool wgmma = false, rs = false;  // rs: its A lies in registers
+    std::string a_major, b_major;    // of wgmma, as they are said: "K", "MN"
 };
 
 enum class Space : std::uint8_t { unknown, global, shared, registers };
@@ -75,24 +77,26 @@ struct Value {
     std::optional<layout::ThreadValueLayout> tv;
     // tensor
     Space space = Space::unknown;
-    bool static_layout = false;                        // `composed` holds it
-    bool swizzle_known = false;                        // `composed` holds its swizzle, though it may be a part of the tensor by now
-    std::vector<std::optional<std::int64_t>> strides;  // by mode where they are known, though the layout is not
-    std::string root;                                  // the shared array or tensor that it is a part of
-    std::string stage;                                 // text of the index that picks a stage
-    std::vector<Pick> picks;                           // the indices of all slices, from the whole tensor on
-    int root_rank = 0;                                 // of the whole tensor; 0: not known
-    std::int64_t stages = 0;                           // the extent of its third mode, where it has three
-    std::int64_t tile_bytes = 0;                       // of the whole tensor, or of one of its stages; 0: not known
-    std::vector<std::int64_t> fragment;                // operand of a product: its atoms along rows and along K
-    std::vector<std::int64_t> atoms;                   // tiled MMA: extents of its atoms, without what the permutation adds
-    bool grouped = false;                              // group_modes<0, 2>
-    std::shared_ptr<Value> through;                    // the tiled copy that partitioned it
-    Range slice;                                       // the thread that it is partitioned for
-    std::int64_t slice_threads = 0;                    // of how many; 0: not known
-    char side = 0;                                     // S, D
-    bool tma = false;                                  // coordinates of get_tma_tensor: only TMA copies to and from it
-    int aligned = 0;                                   // shared memory: bytes that its declaration promises; 0: not known
+    bool static_layout = false;                              // `composed` holds it
+    bool swizzle_known = false;                              // `composed` holds its swizzle, though it may be a part of the tensor by now
+    std::vector<std::optional<std::int64_t>> strides;        // by mode where they are known, though the layout is not
+    std::string root;                                        // the shared array or tensor that it is a part of
+    std::string stage;                                       // text of the index that picks a stage
+    std::vector<Pick> picks;                                 // the indices of all slices, from the whole tensor on
+    int root_rank = 0;                                       // of the whole tensor; 0: not known
+    std::int64_t stages = 0;                                 // the extent of its third mode, where it has three
+    std::int64_t tile_bytes = 0;                             // of the whole tensor, or of one of its stages; 0: not known
+    std::vector<std::int64_t> fragment;                      // operand of a product: its atoms along rows and along K
+    std::vector<std::int64_t> atoms;                         // tiled MMA: extents of its atoms, without what the permutation adds
+    bool grouped = false;                                    // group_modes<0, 2>
+    std::shared_ptr<Value> through;                          // the tiled copy that partitioned it
+    Range slice;                                             // the thread that it is partitioned for
+    std::int64_t slice_threads = 0;                          // of how many; 0: not known
+    std::shared_ptr<const std::vector<std::int16_t>> dealt;  // the thread whose part each element is; -1: nobody's, -2: several have it
+    std::string own;                                         // the partition it is of, where no two threads share a part of it
+    char side = 0;                                           // S, D
+    bool tma = false;                                        // coordinates of get_tma_tensor: only TMA copies to and from it
+    int aligned = 0;                                         // shared memory: bytes that its declaration promises; 0: not known
     Span place;
 
     bool known() const { return kind != Kind::unknown; }

@@ -1,4 +1,4 @@
-// not analysed: Layout_MN_SW128_Atom
+// expect: TW4606 is K-major
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 using namespace cute;
