@@ -105,6 +105,9 @@ struct BarrierSlot {
     Clock counted;
     // Actors of asynchronous work that counts in this phase, with their clocks, and in the last completed one (skeleton runs).
     std::vector<std::pair<int, std::uint32_t>> landing, landed;
+    // The end of the phase before the last completed one: its arrivals, and the asynchronous work that counted in it (skeleton runs).
+    Clock ended_before;
+    std::vector<std::pair<int, std::uint32_t>> landed_before;
     int initialiser = -1;  // warp number, and its clock then: others must have synchronised with it
     std::uint32_t init_time = 0;
 };
@@ -357,6 +360,7 @@ private:
     // barriers (sync.cpp)
     void count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before);
     void count_in_phase(Warp& w, const Stmt& s, const BarrierSlot& b);
+    void wait_in_phase(Warp& w, const Stmt& s, const BarrierSlot& b);
     bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
     bool barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op);
     void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, ir::Scope release, int count, std::int64_t bytes);
@@ -458,6 +462,7 @@ private:
     std::optional<std::pair<int, const Stmt*>> early_;  // the same, where asynchronous work that ends that round may be under way
     std::optional<std::pair<int, const Stmt*>> uncounted_;  // a warp, and its arrival of count 0 that a phase may not wait for
     std::optional<std::pair<int, const Stmt*>> overrun_;    // a warp, and its wait that a phase may overtake
+    std::optional<std::pair<int, const Stmt*>> stale_;      // a warp, and its wait that an older phase of this parity may let through
     struct SeenDependence {
         const Stmt *read, *write;
         std::uint32_t at_read, at_write;  // numbers of snapshots

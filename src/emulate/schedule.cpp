@@ -237,6 +237,12 @@ void Machine::run_cluster() {
         fault(FaultKind::phase, "an mbarrier's next phase may end before this wait has seen the one before: nothing orders the two",
               &warps_[static_cast<std::size_t>(overrun_->first)], 0, *overrun_->second);
     }
+    if (stale_ && outcome_.faults.empty()) {
+        fault(FaultKind::phase,
+              "this wait may return two phases early: an older phase of the mbarrier has the same parity, and nothing shows that the one "
+              "between them has ended",
+              &warps_[static_cast<std::size_t>(stale_->first)], 0, *stale_->second);
+    }
     // A block may not end while the copy engine still reads or writes its shared memory.
     for (const TmaTask& t : tma_) {
         if (t.kind == TmaTask::Kind::store && !t.read_done) {

@@ -70,6 +70,15 @@ void Machine::count_in_phase(Warp& w, const Stmt& s, const BarrierSlot& b) {
         if (w.knows.order[at(actor)] < time) early_ = {w.number, &s};  // told at the end, where nothing worse was found
 }
 
+// A wait returns at once where the phase before the last one has not ended yet: the one before that had the same parity. Who waits must
+// know that it has; otherwise which phase it sees hangs on the schedule.
+void Machine::wait_in_phase(Warp& w, const Stmt& s, const BarrierSlot& b) {
+    if (options_.values || stale_) return;
+    bool known = covers(w.knows.waits, b.ended_before);
+    for (const auto& [actor, time] : b.landed_before) known = known && w.knows.order[at(actor)] >= time;
+    if (!known) stale_ = {w.number, &s};  // told at the end, where nothing worse was found
+}
+
 void Machine::advance_barrier(BarrierSlot& b, const target::MbarrierStep& step) {
     b.state = step.state;
     if (step.phase_completed) end_phase(b);
@@ -92,7 +101,8 @@ void Machine::end_phase(BarrierSlot& b) {
     }
     b.uncounted.clear();
     b.counted.clear();
-    b.landed = std::exchange(b.landing, {});
+    b.ended_before = std::move(b.released.all.waits);
+    b.landed_before = std::exchange(b.landed, std::exchange(b.landing, {}));
     b.released = std::move(b.gathering);
     b.gathering = {};
     b.tma_time += 1;
@@ -173,6 +183,7 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
     }
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
     if (!target::mbarrier_wait_parity(b.state, static_cast<int>(parity))) return false;
+    wait_in_phase(w, s, b);
     // No new epoch: a wait orders each lane after the arrivals, not the warp's lanes among themselves.
     learn_from(w, b, op.acquire);
     // Where all lanes arrived there themselves, each knows now what the others did before.

@@ -194,18 +194,6 @@ std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& 
 
 namespace {
 
-// Definitions written out; the one block of a persistent kernel that goes through all tiles.
-Expr over_sizes(const ir::Kernel& k, const Expr& e, const std::map<int, std::vector<Expr>>& assigned) {
-    return ir::written_out(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
-        if (k.persistent && n.kind == ExprKind::block_index) return Expr(0);
-        if (k.persistent && n.kind == ExprKind::grid_size) return Expr(1);
-        if (n.kind != ExprKind::var) return std::nullopt;
-        const auto found = assigned.find(n.id);
-        if (found == assigned.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id)) return std::nullopt;
-        return found->second[0];
-    });
-}
-
 constexpr std::size_t most_combinations = 20'000;
 
 }  // namespace
@@ -232,115 +220,6 @@ std::optional<std::int64_t> least_for(const Expr& e, std::vector<std::int64_t> s
         (*v >= wanted ? high : low) = middle;
     }
     return high;
-}
-
-namespace {
-
-// T, where the order of events hangs on the size through (size + a) // T alone, with one a and one T: sizes that give one quotient are
-// alike.
-std::int64_t tile_that_decides(const ir::Kernel& k, const Steering& steering, int size) {
-    std::optional<std::pair<std::int64_t, std::int64_t>> quotient;  // a, T
-    bool alone = true;
-    std::function<void(const Expr&)> look = [&](const Expr& e) {
-        if (e.kind() == ExprKind::size && e->id == size) alone = false;
-        if (e.kind() == ExprKind::floor_div) {
-            const Expr& above = e->args[0];
-            const auto divisor = e->args[1].as_constant();
-            const bool shifted = above.kind() == ExprKind::add || above.kind() == ExprKind::sub;
-            const Expr& leaf = shifted ? above->args[0] : above;
-            const auto shift = shifted ? above->args[1].as_constant() : std::optional<std::int64_t>(0);
-            if (divisor && shift && leaf.kind() == ExprKind::size && leaf->id == size) {
-                const std::pair now{above.kind() == ExprKind::sub ? -*shift : *shift, *divisor};
-                alone = alone && (!quotient || *quotient == now);
-                quotient = now;
-                return;
-            }
-        }
-        for (const Expr& a : e->args) look(a);
-    };
-    for (const auto* list : {&steering.expressions, &steering.fixed_conditions, &steering.calm_conditions}) {
-        for (const Expr& e : *list) look(e);
-    }
-    for (const auto& [stmt, loop] : steering.loops) look(loop.loop->lo), look(loop.loop->hi), look(loop.loop->step);
-    for (const IrregularLoop& i : steering.irregular) look(i.trips);
-    if (steering.by_block || k.persistent) {
-        for (const Expr& g : k.grid) look(g);
-    }
-    for (int t : steering.tensors) {
-        for (const Expr& d : k.tensors[at(t)].dims) look(d);
-    }
-    return alone && quotient && quotient->second > 0 ? quotient->second : 1;
-}
-
-}  // namespace
-
-std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering, const std::set<const ir::For*>& in_step) {
-    std::vector<SizeDemand> demands(k.sizes.size());
-    std::map<int, std::vector<Expr>> assigned;
-    std::map<int, std::vector<const ir::For*>> loops;
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned[a->var].push_back(a->value);
-        if (auto* f = std::get_if<ir::For>(&s.op)) loops[f->var].push_back(f);
-    });
-    std::set<int> seen;
-    auto sizes_in = [&](const Expr& e, const std::function<void(int)>& found) {
-        seen.clear();
-        std::function<void(const Expr&)> look = [&](const Expr& x) {
-            if (x.kind() == ExprKind::size) found(x->id);
-            if (x.kind() == ExprKind::block_index && !k.persistent) look(k.grid[at(x->id)]);
-            if (x.kind() == ExprKind::var && seen.insert(x->id).second) {
-                for (const Expr& v : assigned[x->id]) look(v);
-                for (const ir::For* f : loops[x->id]) look(f->lo), look(f->hi);
-            }
-            for (const Expr& a : x->args) look(a);
-        };
-        look(e);
-    };
-    for (const auto& entry : steering.loops) {
-        const ir::Stmt* stmt = entry.first;
-        const SteeringLoop& loop = entry.second;
-        const ir::For& f = *loop.loop;
-        if (std::any_of(steering.irregular.begin(), steering.irregular.end(),
-                        [&, s = stmt](const IrregularLoop& i) { return i.stmt == s; }))
-            continue;  // taken to be anything
-        const Expr trips = over_sizes(k, ir::ceil_div(f.hi - f.lo, f.step), assigned);
-        for (const Expr& bound : {f.lo, f.hi, f.step}) {
-            sizes_in(bound, [&](int size) {
-                SizeDemand& d = demands[at(size)];
-                d.cap = std::max(d.cap, loop.cap);
-                d.period = std::max(d.period, loop.period), d.distance = std::max(d.distance, loop.distance);
-                d.own_part = std::max(d.own_part, loop.own_part);
-                d.by_inner = d.by_inner && loop.by_inner;
-                d.apart = d.apart && in_step.count(&f) != 0;
-                if (std::none_of(d.trips.begin(), d.trips.end(), [&](const Expr& e) { return ir::same(e, trips); }))
-                    d.trips.push_back(trips);
-            });
-        }
-    }
-    const bool follow_sizes = !steering.remainders.empty() ||
-                              std::any_of(steering.residues.begin(), steering.residues.end(), [](const auto& r) { return r.second > 1; });
-    for (const auto& [axis, period] : steering.block_residues) {  // blocks of every remainder
-        sizes_in(k.grid[at(axis)], [&, p = period](int size) {
-            demands[at(size)].cap = std::max(demands[at(size)].cap, p);
-            if (p > 1 && follow_sizes) demands[at(size)].apart = false;  // jointly with the remainders of sizes
-        });
-    }
-    for (const auto& [size, residue] : steering.residues) {
-        demands[at(size)].residue = residue;
-        if (residue > 1) demands[at(size)].apart = false;
-    }
-    for (int size : steering.falls) demands[at(size)].falls = true, demands[at(size)].apart = false;
-    for (const auto& [size, list] : steering.remainders) {
-        demands[at(size)].remainders = list;
-        demands[at(size)].apart = false;
-    }
-    for (std::size_t i = 0; i < demands.size(); ++i) {
-        SizeDemand& d = demands[i];
-        if (d.residue == 1 || !d.remainders.empty()) continue;
-        const std::int64_t tile = tile_that_decides(k, steering, static_cast<int>(i));
-        if (d.residue % tile == 0) d.residue /= tile, d.residue_step = tile;
-    }
-    return demands;
 }
 
 std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDemand>& demands, bool empty_too, bool by_views) {
@@ -380,12 +259,19 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
         if (!empty_too) continue;
         // Every trip count up to the cap: what comes after a loop, or happens where its start meets its end, may be wrong for one alone.
         if (!d.apart) {
-            for (const Expr& trips : d.trips) {
+            for (const Expr& count : d.counts) {
                 bool any = false;
-                for (std::int64_t t = 1; t <= d.cap; ++t) {
-                    if (const auto n = least_for(trips, one_tile, i, t)) add(std::max<std::int64_t>(1, *n)), any = true;
+                std::vector<std::int64_t> least = one_tile;
+                least[i] = 0;
+                const std::int64_t first = std::max<std::int64_t>(0, emulate::size_value(count, least).value_or(0));
+                for (std::int64_t t = 1; t <= d.cap; ++t) {  // from none on, and from the least on that there are
+                    for (const std::int64_t wanted : std::set<std::int64_t>{t, first + t}) {
+                        if (const auto n = least_for(count, one_tile, i, wanted)) add(std::max<std::int64_t>(1, *n)), any = true;
+                    }
                 }
-                for (std::int64_t t = 2; !any && t <= d.cap; ++t) add(t * tile);
+                for (std::int64_t t = 1; !any && t <= d.cap; ++t) {  // by contents: in each width that they may be cut into
+                    for (std::int64_t wide : u.tiles.empty() ? std::set<std::int64_t>{1} : u.tiles) add(t * wide);
+                }
             }
             for (std::int64_t t = 0; d.falls && t <= d.cap; ++t) {
                 for (std::int64_t wide : u.tiles.empty() ? std::set<std::int64_t>{1} : u.tiles) add(t * wide), add(t * wide + 1);

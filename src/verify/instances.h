@@ -36,9 +36,10 @@ struct SizeDemand {
     std::int64_t residue_step = 1;  // those of the size divided by this, which alone decides
     std::set<std::pair<std::int64_t, std::int64_t>> remainders;  // (divisor, remainder)
     std::vector<ir::Expr> trips;                                 // trip counts that are made of sizes alone
-    std::int64_t period = 1, distance = 1, own_part = 0;         // of those loops
-    bool falls = false;                                          // a trip count may get smaller with it
-    bool by_inner = true;                                        // SteeringLoop::by_inner, of all of them
+    std::vector<ir::Expr> counts;                         // the same with every value of what has few, and what trip counts must agree with
+    std::int64_t period = 1, distance = 1, own_part = 0;  // of those loops
+    bool falls = false;                                   // a trip count may get smaller with it
+    bool by_inner = true;                                 // SteeringLoop::by_inner, of all of them
 };
 // The least value of size i that makes the expression at least `wanted`, the others as given: for what grows with it.
 std::optional<std::int64_t> least_for(const ir::Expr& e, std::vector<std::int64_t> sizes, std::size_t i, std::int64_t wanted);

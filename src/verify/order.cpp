@@ -377,7 +377,7 @@ void OrderRuns::run_one(const Instance& instance, int contents, const Forced& fo
     result_.failing = instance;
 }
 
-// Contents of index tensors matter only where they steer. Every kind is run with some instances, two of them with each; what the
+// Contents of index tensors matter only where they steer. Every kind is run with some instances, two and more of them with each; what the
 // lemma needs of trip counts and conditions is seen in the runs (coverage_gap), not taken from their number.
 void OrderRuns::run_all(const std::vector<Instance>& instances, const Forced& forced) {
     for (std::size_t i = 0; i < instances.size() && result_.faults.empty(); ++i) {
@@ -385,9 +385,15 @@ void OrderRuns::run_all(const std::vector<Instance>& instances, const Forced& fo
             run_one(instances[i], static_cast<int>(*instances[i].contents), forced);
             continue;
         }
+        if (cut_.steering_tensors.empty()) {
+            run_one(instances[i], 0, forced);
+            continue;
+        }
+        // The least and the greatest contents each time: with them a count by contents goes through all its values as the sizes do.
         const int first = static_cast<int>(i) % emulate::spreads, second = (first + 2) % emulate::spreads;
-        run_one(instances[i], cut_.steering_tensors.empty() ? 0 : first, forced);
-        if (!cut_.steering_tensors.empty() && result_.faults.empty()) run_one(instances[i], second, forced);
+        for (const int contents : {static_cast<int>(emulate::Spread::lowest), static_cast<int>(emulate::Spread::highest), first, second}) {
+            if (result_.faults.empty()) run_one(instances[i], contents, forced);
+        }
     }
 }
 

@@ -27,6 +27,7 @@ SteeringReader::SteeringReader(const ir::Kernel& k) : k_(k), names_(ir::names_of
 
 Steering SteeringReader::read() {
     find_touched_in_flight();
+    for (const ir::Team& team : k_.teams) result_.expressions.push_back(team.messages), result_.counts.push_back(team.messages);
     collect(k_.body);
     // Variables in steering expressions steer through what they are assigned.
     std::set<int> seen;
@@ -53,6 +54,7 @@ Steering SteeringReader::read() {
     }
     periods_of_arrivals();
     bounds_of_loops(k_.body, {});
+    for (const ir::Team& team : k_.teams) count_of(written_out(team.messages), Expr(1), " at line " + ir::line_text(team.loc));
     compare_trips();
     starts_of_loops();
     loops_over_tiles();

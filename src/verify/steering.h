@@ -37,6 +37,7 @@ struct Steering {
     std::int64_t period = 2;            // iterations after which slots, parities and periodic conditions repeat: the longest of all loops
     std::map<const ir::Stmt*, SteeringLoop> loops;
     std::vector<IrregularLoop> irregular;
+    std::vector<ir::Expr> counts;          // of sizes: what trip counts must agree with besides one another (the messages of a team)
     std::map<int, std::int64_t> residues;  // by size: places and conditions follow its remainder by this
     std::map<int, std::set<std::pair<std::int64_t, std::int64_t>>>
         remainders;                              // by size: (divisor, remainder) next to which a condition turns

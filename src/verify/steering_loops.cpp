@@ -67,6 +67,7 @@ bool SteeringReader::reads_data(const Expr& e) {
 ir::Expr SteeringReader::written_out(const Expr& e) {
     bool cut = false;
     const auto meaning = [&](const ir::ExprNode& n) -> std::optional<Expr> {
+        if (n.kind == ExprKind::grid_size && !(k_.persistent && n.id == 0)) return k_.grid[at(n.id)];
         if (n.kind != ExprKind::var || !loops_[n.id].empty() || assigned_[n.id].size() != 1 || mentions(assigned_[n.id][0], n.id))
             return std::nullopt;
         return assigned_[n.id][0];
@@ -162,16 +163,18 @@ void SteeringReader::compare_divisors(const Expr& trips, const std::string& line
     divisors_.clear();
 }
 
+// A trip count, or a number that one must agree with.
+void SteeringReader::count_of(const Expr& trips, const Expr& step, const std::string& line) {
+    examine_trips(trips, std::max<std::int64_t>(1, step.as_constant().value_or(1)), line);
+    compare_divisors(trips, line);
+    bool over_tiles = false;
+    visit(step, [&](const Expr& x) { over_tiles |= k_.persistent && x.kind() == ExprKind::grid_size; });
+    counted_.push_back({trips, step, over_tiles, line});
+}
+
 void SteeringReader::bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around) {
     const Expr trips = written_out(f.hi - f.lo);
-    const auto examine = [&] {
-        const std::string line = s.loc.line ? " at line " + ir::line_text(s.loc) : "";
-        examine_trips(trips, std::max<std::int64_t>(1, f.step.as_constant().value_or(1)), line);
-        compare_divisors(trips, line);
-        bool over_tiles = false;
-        visit(f.step, [&](const Expr& x) { over_tiles |= k_.persistent && x.kind() == ExprKind::grid_size; });
-        counted_.push_back({trips, f.step, over_tiles, line});
-    };
+    const auto examine = [&] { count_of(trips, f.step, s.loc.line ? " at line " + ir::line_text(s.loc) : ""); };
     bool moves = false;
     visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !instances_.count(x->id) && !leaf_shape(x).atoms.empty(); });
     visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !leaf_shape(x).known(); });

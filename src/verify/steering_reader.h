@@ -90,11 +90,17 @@ private:
     struct TripForm {
         bool over_tiles = false;
         std::map<Followed, std::set<std::int64_t>> widths;
+        std::map<int, std::set<std::string>> cuts;  // by tensor: how its contents are divided
         std::int64_t turn = 0;
         std::string obstacle = {};
     };
     std::set<Followed> followed_by(const CountedLoop& c);
     bool differs_inside(const Expr& e);
+    bool follows_block(const Expr& e) const;
+    bool of_few_values(const Expr& e);
+    static std::int64_t content(const Expr& e);
+    void examine_divided(const Expr& e, std::int64_t by, std::int64_t scale, TripForm& form, const Expr& whole);
+    bool takes_away(const Expr& e, bool taken);
     Slope slope(const Expr& e, const Followed& of);
     std::set<Followed> falls_with(const CountedLoop& c);
     void examine_beside(const Expr& e, std::int64_t scale, std::int64_t factor, bool turns, TripForm& form);
@@ -143,6 +149,7 @@ private:
     void examine_trips(const Expr& e, std::int64_t scale, const std::string& line);
     void compare_divisors(const Expr& trips, const std::string& line);
     void bounds_of_loops(const ir::Region& region, std::vector<const ir::For*> around);
+    void count_of(const Expr& trips, const Expr& step, const std::string& line);
     void bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around);
     Gain gain(const ir::Region& region, int variable);
     void caps(const ir::Region& region);

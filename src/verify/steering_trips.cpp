@@ -36,6 +36,92 @@ bool SteeringReader::differs_inside(const Expr& e) {
     return any;
 }
 
+// By the index along an axis of which the sizes say how many blocks it has; not by an element that is chosen by it.
+bool SteeringReader::follows_block(const Expr& e) const {
+    if (e.kind() == ExprKind::element) return false;
+    if (e.kind() == ExprKind::block_index) return !is_rank(e) && !k_.grid[at(e->id)].as_constant();
+    return std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return follows_block(a); });
+}
+
+// Has it one of few values, all of which the runs have: the index of an axis with a constant number of blocks, a rank, an instance, the
+// variable of a loop between constants.
+bool SteeringReader::of_few_values(const Expr& e) {
+    bool few = true;
+    visit(e, [&](const Expr& x) {
+        if (x.kind() == ExprKind::size || x.kind() == ExprKind::element || x.kind() == ExprKind::grid_size) few = false;
+        if (x.kind() == ExprKind::block_index) few = few && (is_rank(x) || (!k_.persistent && k_.grid[at(x->id)].as_constant()));
+        if (x.kind() == ExprKind::var) few = few && leaf_shape(x).known() && leaf_shape(x).atoms.empty();
+    });
+    return few;
+}
+
+// A constant that divides it.
+std::int64_t SteeringReader::content(const Expr& e) {
+    if (const auto c = e.as_constant()) return std::abs(*c);
+    if (e.kind() == ExprKind::mul) {
+        std::int64_t both = 0;
+        return __builtin_mul_overflow(content(e->args[0]), content(e->args[1]), &both) ? 1 : both;
+    }
+    if (e.kind() == ExprKind::add || e.kind() == ExprKind::sub || e.kind() == ExprKind::min || e.kind() == ExprKind::max)
+        return std::gcd(content(e->args[0]), content(e->args[1]));
+    return 1;
+}
+
+// What is divided as one: at most one of its terms may leave a remainder. Two that do (`(M + N) // 64` beside `M // 64 + N // 64`) tell
+// sizes apart by their remainders together, and no instance was made for those. Contents of tensors are told apart as one whole.
+void SteeringReader::examine_divided(const Expr& e, std::int64_t by, std::int64_t scale, TripForm& form, const Expr& whole) {
+    const auto refuse = [&](const char* why) {
+        if (form.obstacle.empty()) form.obstacle = text(whole) + ", " + why;
+    };
+    std::vector<std::pair<Expr, std::int64_t>> leaves;
+    bool data = false, sizes = false;
+    const auto look = [&](const Expr& term) {
+        visit(term, [&](const Expr& x) { data |= x.kind() == ExprKind::element; });
+        sizes |= !of_few_values(term) && !reads_data(term);
+    };
+    for (const auto& [name, term] : affine(e).terms) {
+        std::int64_t c = 0;
+        if (__builtin_mul_overflow(term.second, content(term.first), &c)) return refuse("a factor beyond 64 bits");
+        if (c % by == 0) continue;
+        look(term.first);
+        if (!of_few_values(term.first)) leaves.emplace_back(term.first, by / std::gcd(by, std::abs(term.second)));
+    }
+    if (data) {
+        visit(e, [&](const Expr& x) {
+            if (x.kind() == ExprKind::element) form.cuts[x->id].insert(text(e) + " / " + std::to_string(scale));
+        });
+        if (sizes) refuse("which divides contents of tensors and sizes as one");
+        return;
+    }
+    if (leaves.size() > 1) return refuse("which divides a sum as one");
+    for (const auto& [term, rest] : leaves) {
+        if (term.kind() == ExprKind::mul && !of_few_values(term->args[0]) && !of_few_values(term->args[1]))
+            return refuse("which divides a product as one");
+        if (term.kind() != ExprKind::min && term.kind() != ExprKind::max) continue;
+        for (const Expr& a : term->args) examine_divided(a, rest, scale, form, whole);
+    }
+}
+
+// Does something that grows count against it?
+bool SteeringReader::takes_away(const Expr& e, bool taken) {
+    const auto& args = e->args;
+    switch (e.kind()) {
+        case ExprKind::constant: return false;
+        case ExprKind::sub: return takes_away(args[0], taken) || takes_away(args[1], !taken);
+        case ExprKind::mul:
+            for (const std::size_t i : {0u, 1u}) {
+                if (const auto c = args[i].as_constant()) return takes_away(args[1 - i], taken != (*c < 0));
+            }
+            break;
+        case ExprKind::size:
+        case ExprKind::block_index:
+        case ExprKind::grid_size:
+        case ExprKind::element: return taken && !of_few_values(e);
+        default: break;
+    }
+    return std::any_of(args.begin(), args.end(), [&](const Expr& a) { return takes_away(a, taken); });
+}
+
 // Between which bounds it grows with the atom, in iterations for each step of it.
 SteeringReader::Slope SteeringReader::slope(const Expr& e, const Followed& of) {
     const auto& args = e->args;
@@ -90,8 +176,10 @@ void SteeringReader::examine_beside(const Expr& e, std::int64_t scale, std::int6
     const auto& args = e->args;
     switch (e.kind()) {
         case ExprKind::constant: return;
-        case ExprKind::size:
-        case ExprKind::element: form.widths[{e.kind(), e->id}].insert(scale / std::gcd(scale, factor)); return;
+        case ExprKind::element:
+            if (scale == 1) form.cuts[e->id].insert("whole");
+            [[fallthrough]];
+        case ExprKind::size: form.widths[{e.kind(), e->id}].insert(scale / std::gcd(scale, factor)); return;
         case ExprKind::grid_size:
             if (!form.over_tiles) refuse("the number of blocks, of which the instances have one");
             return;
@@ -137,8 +225,10 @@ void SteeringReader::examine_beside(const Expr& e, std::int64_t scale, std::int6
         }
         case ExprKind::floor_div: {
             const auto d = args[1].as_constant();
-            if (d && *d > 0 && *d < (std::int64_t{1} << 30) && scale < (std::int64_t{1} << 30))
+            if (d && *d > 0 && *d < (std::int64_t{1} << 30) && scale < (std::int64_t{1} << 30)) {
+                examine_divided(args[0], *d, scale * *d, form, e);
                 return examine_beside(args[0], scale * *d, factor, turns, form);
+            }
             if (of_sizes_or_data(args[1]) && !(form.over_tiles && args[1].kind() == ExprKind::grid_size))
                 return refuse("divided by a size");
             return examine_beside(args[0], scale, factor, turns, form);
@@ -151,7 +241,10 @@ void SteeringReader::examine_beside(const Expr& e, std::int64_t scale, std::int6
             if (by_block) refuse("a remainder of a block index");
             return;  // of sizes: examine_trips
         }
-        default: return;  // choices and bits of sizes: examine_trips
+        default: {  // choices and bits of sizes: examine_trips
+            if (!form.over_tiles && follows_block(e)) refuse("which a block index turns at any place");
+            return;
+        }
     }
 }
 
@@ -167,10 +260,13 @@ void SteeringReader::compare_trips() {
         kinds[c.key] = followed_by(c);
     }
     std::map<Followed, std::set<std::int64_t>> widths;
+    std::map<int, std::set<std::string>> cuts;
     std::int64_t turn = 0;
     for (const CountedLoop& c : counted_) {
         const std::set<Followed>& mine = kinds[c.key];
-        const bool beside = differs_inside(c.trips) || std::any_of(kinds.begin(), kinds.end(), [&](const auto& other) {
+        // A loop that follows the block's index, or a difference, goes with loops that do not.
+        const bool alone = !c.over_tiles && (follows_block(c.trips) || takes_away(c.trips, false));
+        const bool beside = alone || differs_inside(c.trips) || std::any_of(kinds.begin(), kinds.end(), [&](const auto& other) {
                                 return other.first != c.key && std::any_of(other.second.begin(), other.second.end(),
                                                                            [&](const Followed& f) { return mine.count(f) != 0; });
                             });
@@ -188,6 +284,12 @@ void SteeringReader::compare_trips() {
         if (!form.obstacle.empty()) complain("a trip count that falls, or that other loops do not have, follows " + form.obstacle + c.line);
         turn = std::max(turn, form.turn);
         for (const auto& [of, list] : form.widths) widths[of].insert(list.begin(), list.end());
+        for (const auto& [tensor, list] : form.cuts) cuts[tensor].insert(list.begin(), list.end());
+    }
+    for (const auto& [tensor, list] : cuts) {
+        if (list.size() > 1)
+            complain("trip counts that differ cut the contents of `" + k_.tensors[at(tensor)].name +
+                     "` in more than one way: " + *list.begin() + " and " + *list.rbegin());
     }
     std::int64_t ratio = 1;
     for (const auto& [of, list] : widths) {

@@ -1,0 +1,25 @@
+"""BUG: M * N % 64 is 28 for few of the even sizes"""
+import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_90a", computes="Y[n] = X[n]")
+def k(X: tw.Tensor(f32, N), Z: tw.Tensor(f32, M), Y: tw.Tensor(f32, N)):
+    tw.assume(M % 2 == 0)
+    tw.assume(N % 2 == 0)
+    b = tw.grid(tw.cdiv(N, 128))
+    full = tw.mbarrier(2)
+    empty = tw.mbarrier(2)
+    with tw.warpgroups(0):
+        for i in tw.range((M * N + 35) // 64):
+            empty[i % 2].wait((i // 2 + 1) % 2)
+            full[i % 2].arrive()
+    with tw.warpgroups(1):
+        for i in tw.range((M * N + 36) // 64):
+            full[i % 2].wait(i // 2 % 2)
+            empty[i % 2].arrive()
+    with tw.warpgroups(2):
+        i = tw.block(0) * 128
+        tw.store(Y[i], tw.load(X[i : i + 128], fill=0.0))
