@@ -450,7 +450,7 @@ Value Evaluator::called_object(const std::string& f, const std::vector<Range>& t
         if (v.kind != Kind::tensor) return v;
         if (f == "local_tile" || f == "zipped_divide" || f == "flat_divide") {
             const Value tile = arg(1);
-            check_tile(v, tile, whole, f.c_str());
+            check_tile(v, tile, whole, f.c_str(), f == "local_tile" && args.size() == 3 ? arg(2) : Value{});
             if (f == "local_tile") tiled(v, tile);
             else v.static_layout = false;
             v.tile.clear();

@@ -140,7 +140,7 @@ private:
     static constexpr std::int64_t kEnumerable = 1 << 20;
     static std::string collision(const layout::ComposedLayout& l);
     bool has_predicates() const;
-    void check_tile(const Value& tensor, const Value& tile, Range whole, const char* what);
+    void check_tile(const Value& tensor, const Value& tile, Range whole, const char* what, const Value& coordinate = {});
     void check_local_partition(const Value& tensor, const Value& threads, Range whole);
     void check_rows(const Value& tiled, const Value& tensor, std::int64_t vector, Range whole);
     void check_partition(const Value& tiled, const Value& tensor, Range whole);

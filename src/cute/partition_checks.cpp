@@ -35,7 +35,7 @@ bool Evaluator::has_predicates() const {
 }
 
 // A tile of a tensor, or of a product, in extents that must divide.
-void Evaluator::check_tile(const Value& tensor, const Value& tile, Range whole, const char* what) {
+void Evaluator::check_tile(const Value& tensor, const Value& tile, Range whole, const char* what, const Value& coordinate) {
     if (tile.kind != Kind::tuple) return;
     std::vector<std::int64_t> extents;
     if (tensor.kind == Kind::tiled_mma) extents = {tensor.tile[0], tensor.tile[1]};
@@ -47,6 +47,15 @@ void Evaluator::check_tile(const Value& tensor, const Value& tile, Range whole, 
         const std::int64_t e = tile.parts[i].integer;
         ++report_.checks;
         const bool product = tensor.kind == Kind::tiled_mma;
+        // One tile of a constant number: the rest is not touched.
+        if (!product && i < coordinate.parts.size() && coordinate.parts[i].kind == Kind::integer) {
+            const std::int64_t at = coordinate.parts[i].integer;
+            if (at < 0 || at > extents[i] / e || (at + 1) * e > extents[i])
+                error(Code::cute_divides, whole,
+                      fmt::format("{}: tile {} of {} along mode {} is not inside its extent of {}", what, at, e, i, extents[i]))
+                    .with_hint("tiles count from 0; the coordinate is of tiles, not of elements");
+            continue;
+        }
         if (!product && tensor.space == Space::global && extents[i] % e != 0 && has_predicates()) {
             report_.not_analysed.push_back(
                 {what, span(whole),
