@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import _open_sizes
+from . import _float_inputs, _open_sizes
 from . import graph as _graph
 from ._library import TilewrightError
 from ._module import loads
@@ -267,6 +267,9 @@ def backend(gm, example_inputs, strict=False):
             raise _graph.Unsupported("a graph that needs gradients", ["inputs"])
         log.warning("left to torch: it needs gradients")
         return gm.forward
+    floats = _float_inputs.places(gm, example_inputs)
+    if floats:
+        return _float_inputs.by_value(gm, example_inputs, floats, lambda gm, inputs: backend(gm, inputs, strict))
     try:
         told = [n.meta.get("example_value", v) for n, v in zip((n for n in gm.graph.nodes if n.op == "placeholder"), example_inputs)]
         dims = _open_dims(told)  # the inputs themselves have numbers

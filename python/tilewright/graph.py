@@ -369,6 +369,7 @@ def traced(module, inputs, fake_mode=None):
     from torch._decomp import core_aten_decompositions, get_decompositions
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
     aten = torch.ops.aten
     decompositions = get_decompositions([aten.addmv, aten.baddbmm, aten.triplet_margin_loss, aten.cosine_embedding_loss,
                                          aten.hinge_embedding_loss, aten.soft_margin_loss, aten.margin_ranking_loss, aten.diag_embed, aten.std,
@@ -408,6 +409,8 @@ def traced(module, inputs, fake_mode=None):
                         gm = make_fx(step, decomposition_table=decompositions, tracing_mode="real", _allow_non_fake_inputs=True)(*given)
             except (DataDependentOutputException, DynamicOutputShapeException) as error:
                 raise Unsupported(f"{error.func}: what follows depends on the values of a tensor, not on shapes alone", [str(error.func)]) from None
+            except GuardOnDataDependentSymNode as error:
+                raise Unsupported(f"what follows depends on the value of a tensor, {error.cond}, not on shapes alone", ["item"]) from None
             except RuntimeError as error:  # of torch's own: what still overwrites an operand is refused below, or known to be harmless
                 if step is call or "INTERNAL ASSERT" not in str(error):
                     raise

@@ -227,6 +227,28 @@ def test_compile_of_sizes_that_vary():
         compiled.generate = made
 
 
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.scale = torch.nn.LayerNorm(8), 0.3
+
+    def forward(self, x):
+        return torch.relu(self.norm(x)) * self.scale
+
+
+def test_floats_that_become_inputs():
+    """With dynamic=True torch.compile gives attributes that are floats to the graph as inputs: a set of kernels for each value."""
+    needs_library()
+    from tilewright import compiled
+    compiled.register()
+    module = Scaled().eval()
+    fast = torch.compile(module, backend="tilewright_strict", dynamic=True)
+    with torch.no_grad():
+        for n, scale in ((6, 0.3), (9, 0.3), (4, -2.5), (5, 0.3)):
+            module.scale, x = scale, torch.randn(n, 8)
+            assert torch.allclose(fast(x), module(x), rtol=1e-5, atol=1e-6)
+
+
 def test_masked_queries_and_running_statistics():
     needs_library()
     from tilewright import compiled
