@@ -47,13 +47,19 @@ void Evaluator::check_tile(const Value& tensor, const Value& tile, Range whole, 
         const std::int64_t e = tile.parts[i].integer;
         ++report_.checks;
         const bool product = tensor.kind == Kind::tiled_mma;
-        // One tile of a constant number: the rest is not touched.
+        // One tile of a constant number: the rest may be meant to be left alone.
         if (!product && i < coordinate.parts.size() && coordinate.parts[i].kind == Kind::integer) {
             const std::int64_t at = coordinate.parts[i].integer;
             if (at < 0 || at > extents[i] / e || (at + 1) * e > extents[i])
                 error(Code::cute_divides, whole,
                       fmt::format("{}: tile {} of {} along mode {} is not inside its extent of {}", what, at, e, i, extents[i]))
                     .with_hint("tiles count from 0; the coordinate is of tiles, not of elements");
+            else if (extents[i] % e != 0)
+                sink_
+                    .warning(Code::cute_divides, span(whole),
+                             fmt::format("{}: tiles of {} along mode {} do not divide its extent of {}; the rest is not touched here", what,
+                                         e, i, extents[i]))
+                    .with_hint("the extents must divide, where the whole tensor is meant");
             continue;
         }
         if (!product && tensor.space == Space::global && extents[i] % e != 0 && has_predicates()) {
