@@ -286,11 +286,11 @@ void Resolver::with_statement(const lang::With& w, Span span) {
             error(Code::role_placement, span, "tw.elected() inside an elected block");
             return;
         }
+        const std::size_t where = out_->size();
+        emit(ir::Elect{}, span);
         const int saved = group_;
         d.groups.push_back({1, group().role, true});
         group_ = static_cast<int>(d.groups.size()) - 1;
-        const std::size_t where = out_->size();
-        emit(ir::Elect{}, span);
         ir::Elect made;
         ir::Region* region = out_;
         out_ = &made.body;

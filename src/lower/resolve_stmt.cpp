@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.h"
+#include "ir/legality.h"
 #include "lower/facts.h"
 #include "lower/resolver.h"
 #include "lower/size_limits.h"
@@ -18,6 +19,11 @@ ir::Stmt& Resolver::emit(ir::Operation op, Span span, std::string note) {
         stopped_ = true;
         error(Code::too_much_code, span, fmt::format("the kernel has more than {} statements after inlining and unrolling", kMaxStatements),
               "use tw.range instead of tw.unroll for long loops");
+    }
+    const ir::LegalityRule& rule = ir::legality_table()[op.index()];
+    if (rule.executor == ir::Executor::group && group().elected) {
+        error(Code::role_placement, span, fmt::format("`{}` is for all threads of a group, and a single one comes here", rule.kind),
+              "move it out of `with tw.elected():`");
     }
     out_->push_back(ir::Stmt{std::move(op), loc(span), std::move(note)});
     return out_->back();
