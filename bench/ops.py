@@ -315,12 +315,19 @@ def gradient(name):
     return draw
 
 
+def dropout(d):
+    from tilewright._random import uniform, words_of
+    x, seed, offset = d.tensor(*(d.size(1, 300) for _ in range(d.random.randint(1, 3)))), d.random.getrandbits(62), d.random.getrandbits(40)
+    kept = uniform(x.shape, (*words_of(seed), *words_of(offset)), device=d.device) >= 0.25
+    return (x, 0.25), {"seed": seed, "offset": offset}, lambda: kept * x.double() / 0.75
+
+
 CASES = [matmul, matmul, matmul, matmul, linear, linear, linear, matmul_gated, attention, attention, attention, along("softmax", lambda x, dim: torch.softmax(x, dim)),
          along("logsumexp", lambda x, dim: torch.logsumexp(x, dim)), along("sum", lambda x, dim: x.sum(dim)), along("mean", lambda x, dim: x.mean(dim)),
          along("max", lambda x, dim: x.amax(dim)), along("min", lambda x, dim: x.amin(dim)), along("argmax", lambda x, dim: x.argmax(dim)), along("cumsum", lambda x, dim: x.cumsum(dim)),
          along("cumprod", lambda x, dim: x.cumprod(dim), scale=0.01, shift=1.0), norm("layernorm"), norm("layernorm"), norm("rmsnorm"), cross_entropy, rope, transpose,
          elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm, moe,
-         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_f32, matmul_f32, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward")]
+         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_f32, matmul_f32, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward"), dropout]
 
 
 def judge(got, want):

@@ -77,11 +77,21 @@ def relative(actual, exact):
 
 @contextlib.contextmanager
 def shared_draws(plan):
-    """torch's dropout by the same numbers as ours: drawn uniformly, in the order of the calls. Only for the gates: what is timed is torch's own."""
+    """torch's dropout by the same numbers as ours: the words of a call are drawn first, each dropout is the next stream of them. Only for the gates: what is timed is torch's own."""
     import torch
+    from tilewright._random import uniform
+    words, streams, after = None, 0, None
 
     def dropout(x, p=0.5, training=True, inplace=False):
-        return torch.where(torch.rand(x.shape, device=x.device) < 1 - p, x / (1 - p), 0) if training else x
+        nonlocal words, streams, after
+        if not training or p == 0:
+            return x
+        state = (lambda: torch.cuda.get_rng_state(x.device)) if x.is_cuda else torch.get_rng_state
+        if after is None or not torch.equal(state(), after):  # seeded again: another call of the model
+            words, streams = torch.randint(-2**31, 2**31, (4,), dtype=torch.int32, device=x.device).tolist(), 0
+            after = state()
+        streams += 1
+        return torch.where(uniform(x.shape, words, streams - 1, x.device) >= p, x / (1 - p), 0)
     own = torch.nn.functional.dropout
     if any("random" in about for about in plan["inputs"]):
         torch.nn.functional.dropout = dropout

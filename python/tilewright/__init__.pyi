@@ -181,6 +181,12 @@ def pow(x: Any, y: Any, **options: Any) -> Any:
     """x to the power of y."""
 def fma(a: Any, b: Any, c: Any, **options: Any) -> Any:
     """a * b + c, rounded once."""
+def mulhi(a: Any, b: Any, **options: Any) -> Any:
+    """The upper half of the 64-bit product of two u32."""
+def philox(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, word: Any, **options: Any) -> Any:
+    """A word of Philox4x32-10 of this counter under this key, as u32."""
+def uniform(x: Any, **options: Any) -> Any:
+    """The upper 24 bits of a u32 as f32, from 0 to 1 (not 1 itself)."""
 def where(condition: Any, a: Any, b: Any, **options: Any) -> Any:
     """a where the condition holds, b elsewhere."""
 def blocked(**options: Any) -> Any:

@@ -58,6 +58,9 @@ NAMES = {
     "ceil": ("x: Any", "Any", "Rounded up."),
     "pow": ("x: Any, y: Any", "Any", "x to the power of y."),
     "fma": ("a: Any, b: Any, c: Any", "Any", "a * b + c, rounded once."),
+    "mulhi": ("a: Any, b: Any", "Any", "The upper half of the 64-bit product of two u32."),
+    "philox": ("key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, word: Any", "Any", "A word of Philox4x32-10 of this counter under this key, as u32."),
+    "uniform": ("x: Any", "Any", "The upper 24 bits of a u32 as f32, from 0 to 1 (not 1 itself)."),
     "where": ("condition: Any, a: Any, b: Any", "Any", "a where the condition holds, b elsewhere."),
     # layouts
     "blocked": ("**options: Any", "Any", "A layout: each thread holds vectors of neighbours."),

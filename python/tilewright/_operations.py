@@ -15,8 +15,9 @@ _is_traced = bool  # torch's question whether torch.compile reads this, where th
 OPERATIONS = {}  # name: (function, schema)
 
 
-def _operation(schema):
-    """Registers a function as an operation. Its schema is torch.library's; the last argument of the function is always `strict`."""
+def _operation(schema, again=True):
+    """Registers a function as an operation. Its schema is torch.library's; the last argument of the function is always `strict`. `again`: calls of one signature
+    are launched again without Python; not where a number of it is another one in each call."""
 
     def register(function):
         name = function.__name__.rstrip("_")
@@ -33,10 +34,10 @@ def _operation(schema):
                 return function(*given, **named)
             if torch.compiler.is_compiling():  # an export that runs Python
                 return getattr(torch.ops.tilewright, name)(*given, **named)
-            grad = torch.is_grad_enabled()
-            for v in (*given, *named.values()):
-                if isinstance(v, torch.Tensor) and ((grad and v.requires_grad) or type(v) not in (torch.Tensor, torch.nn.Parameter)):
-                    return getattr(torch.ops.tilewright, name)(*given, **named)
+            if _requires_dispatch(torch, given, named):
+                return getattr(torch.ops.tilewright, name)(*given, **named)
+            if not again:
+                return function(*given, **named)
             if table is None:
                 table = _tables.table(False)
                 launch = _tables.runner(table)
@@ -56,6 +57,12 @@ def _operation(schema):
         return call
 
     return register
+
+
+def _requires_dispatch(torch, given, named):
+    """A gradient is wanted, or a tensor is of a type of its own: torch decides what is called."""
+    grad = torch.is_grad_enabled()
+    return any(isinstance(v, torch.Tensor) and ((grad and v.requires_grad) or type(v) not in (torch.Tensor, torch.nn.Parameter)) for v in (*given, *named.values()))
 
 
 def _parameters(schema):

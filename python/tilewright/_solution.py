@@ -113,7 +113,7 @@ class _Launches:
         given = iter(inputs)
         for about in _PLAN["inputs"]:
             if "random" in about:
-                values[about["name"]] = _torch.rand(about["shape"], device=device)
+                values[about["name"]] = _torch.randint(-2**31, 2**31, about["shape"], dtype=_torch.int32, device=device) if about["random"] == "words" else _torch.rand(about["shape"], device=device)
                 continue
             x = next(given)
             x = x.contiguous() if isinstance(x, _torch.Tensor) else _torch.full((), x, dtype=_torch.float32, device=device)

@@ -58,6 +58,7 @@ _FAKE = {
     "gelu": _same,
     "swiglu": lambda x, **_: x.new_empty((*x.shape[:-1], x.shape[-1] // 2)),
     "bias_gelu": _same,
+    "dropout": _same,
     "grouped_gemm": lambda x, w, ends, **_: x.new_empty((x.shape[0], w.shape[-2])),
     "moe": lambda x, *_, **__: x.new_empty(x.shape),
     "gathered_gemm": lambda x, w, rows, ends, **_: x.new_empty((rows.shape[0], w.shape[-2])),
@@ -196,6 +197,17 @@ def _cross_entropy_gradient(ctx, grad):
     return (made * share[:, None].to(made.dtype)).reshape(logits.shape), None
 
 
+def _dropout_setup(ctx, inputs, output, keyword_only_inputs=None):
+    ctx.p = inputs[1] if len(inputs) > 1 else 0.5
+    ctx.options = {n: v for n, v in (keyword_only_inputs or {}).items() if n != "strict"}
+
+
+def _dropout_gradient(ctx, grad):
+    """The same mask, made again."""
+    grad_x = torch.ops.tilewright.dropout(grad, ctx.p, **ctx.options) if _needed(ctx, 0) else None
+    return (grad_x, None, grad if _needed(ctx, 2) else None)[: len(ctx.needs_input_grad)]
+
+
 # What has gradients: (the function of the gradient, what the forward pass keeps).
 _GRADIENTS = {
     "matmul": (_matmul_gradient, _matmul_setup),
@@ -204,6 +216,7 @@ _GRADIENTS = {
     "layernorm": (_norm_gradient("layernorm_backward"), _norm_setup),
     "attention_with_lse": (_attention_gradient, _attention_setup),
     "cross_entropy": (_cross_entropy_gradient, _cross_entropy_setup),
+    "dropout": (_dropout_gradient, _dropout_setup),
 }
 
 

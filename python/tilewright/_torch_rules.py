@@ -77,7 +77,7 @@ _IGNORED = {"native_group_norm": {"N", "C", "HxW"}, "embedding": {"padding_idx",
             "new_full": {"self", "size"}, "new_zeros": {"self", "size"}, "new_ones": {"self", "size"}, "empty": {"size"}, "new_empty": {"self", "size"},
             "view": {"size"}, "reshape": {"shape"}, "_unsafe_view": {"size"}, "unsqueeze": {"dim"}, "squeeze": {"dim"}, "flatten": {"start_dim", "end_dim"}, "expand": {"size"},
             "slice": {"end"}, "_scaled_dot_product_flash_attention": {"return_debug_mask"}, "_scaled_dot_product_efficient_attention": {"compute_log_sumexp"},
-            "native_dropout": {"train"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
+            "native_dropout": {"train"}, "rand": {"size"}, "rand_like": {"self"}, "uniform": {"self"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
             "rrelu_with_noise": {"noise", "lower", "upper"}, "rrelu_with_noise_functional": {"noise"}, "split": {"split_size"}, "unsafe_split": {"split_size"}, "split_with_sizes": {"split_sizes"}, "unbind": {"dim"}, "scalar_tensor": set(),
             "upsample_nearest1d": {"scales"}, "upsample_nearest2d": {"scales_h", "scales_w"}, "_weight_norm_interface": {"dim"}, "repeat": {"repeats"}, "clone": {"memory_format"}, "index_put": {"unsafe"}, "_embedding_bag_forward_only": {"scale_grad_by_freq", "sparse"}, "_embedding_bag": {"scale_grad_by_freq", "sparse"}}
 
@@ -193,6 +193,23 @@ def _dropped(g, n, a, k):
     return g.node(n, "cast", [kept])
 
 
+def _uniform(g, n, a, k):
+    """From `low` to `high`; rand and rand_like: from 0 to 1."""
+    low, high = (float(_get(a, 1, 0.0)), float(_get(a, 2, 1.0))) if n.target._opname == "uniform" else (0.0, 1.0)
+    u = g.random(n)
+    if (low, high) == (0.0, 1.0):
+        return g.node(n, "cast", [u])
+    return g.node(n, "add", [g.extra(n, "mul", [u, high - low], shape=n_shape(n), dtype="f32"), low])
+
+
+def _drawn_by(g, n, a, k):
+    """bernoulli(x): of each element's own probability, or of one number."""
+    if isinstance(_get(a, 1), (int, float)):
+        return _dropped(g, n, a, k)
+    kept = g.extra(n, "lt", [g.random(n), a[0]], shape=n_shape(n), dtype="bool")
+    return g.node(n, "cast", [kept])
+
+
 def _in_place(write):
     """Of an operator that overwrites its operand: only where nobody else reads that."""
     def checked(g, n, a, k):
@@ -263,10 +280,33 @@ def _shared_heads(g, n, x, heads):
     return g.extra(n, "reshape", [wide], shape=[b, heads, length, depth], type_of=x)
 
 
+def _with_dropout(g, n, given, attributes, p, last=False):
+    """Attention whose weights are dropped between the softmax and the second product."""
+    (q, key, value), mask = given[:3], given[3] if len(given) > 3 else None
+    *lead, rows, depth = g.shape(q)
+    columns = g.shape(key)[-2]
+    shape, turned = [*lead, rows, columns], [*lead, depth, columns]
+    order = [*range(len(lead)), len(lead) + 1, len(lead)]
+    across = g.extra(n, "permute", [key], {"order": order}, shape=turned, type_of=key)
+    scores = g.extra(n, "matmul", [q, across], shape=shape, dtype="f32")
+    scores = g.extra(n, "mul", [scores, attributes.get("scale", 1.0 / math.sqrt(depth))], shape=shape, dtype="f32")
+    if attributes["causal"]:
+        later = g.numbers(n, [0.0 if j <= i else float("-inf") for i in range(rows) for j in range(columns)], [rows, columns], "f32")
+        scores = g.extra(n, "add", [scores, later], shape=shape, dtype="f32")
+    if mask is not None:
+        if g.dtype(mask) == "bool":
+            scores = g.extra(n, "where", [mask, scores, float("-inf")], shape=shape, dtype="f32")
+        else:
+            scores = g.extra(n, "add", [scores, mask], shape=shape, dtype="f32")
+    weights = g.extra(n, "softmax", [scores], {"dim": len(shape) - 1}, shape=shape, dtype="f32")
+    kept = g.extra(n, "ge", [g.random(n, shape), p], shape=shape, dtype="bool")
+    dropped = g.extra(n, "where", [kept, g.extra(n, "mul", [weights, 1.0 / (1.0 - p)], shape=shape, dtype="f32"), 0.0], shape=shape, dtype=g.dtype(value))
+    return g.node(n, "matmul", [dropped, value]) if last else g.extra(n, "matmul", [dropped, value], shape=n_shape(n))
+
+
 def _attention(g, n, a, k):
     attributes = {"causal": bool(_get(a, 5, k.get("is_causal", False)))}
-    if float(_get(a, 4, k.get("dropout_p", 0.0))) != 0.0:
-        raise Unsupported("attention with dropout", ["dropout"])
+    p = float(_get(a, 4, k.get("dropout_p", 0.0)))
     scale = k.get("scale", _get(a, 6))
     if isinstance(scale, (int, float)):
         attributes["scale"] = float(scale)
@@ -275,11 +315,12 @@ def _attention(g, n, a, k):
     heads = g.shape(a[0])
     if len(heads) == 4 and g.shape(a[1])[1] != heads[1]:  # several heads of queries share keys and values
         a = [a[0], *[_shared_heads(g, n, v, heads[1]) for v in a[1:3]]]
+    given = [*a[:3], mask] if isinstance(mask, str) else list(a[:3])
     if not isinstance(mask, str) or _leaves_some(g, mask):
-        return g.node(n, "attention", list(a[:3]) + ([mask] if isinstance(mask, str) else []), attributes)
+        return g.node(n, "attention", given, attributes) if p == 0.0 else _with_dropout(g, n, given, attributes, p, last=True)
     # Of a query that may look at no key the result is 0.
     shape, of = n_shape(n), g.shape(mask)
-    made = g.extra(n, "attention", [*a[:3], mask], attributes, shape=shape)
+    made = g.extra(n, "attention", given, attributes, shape=shape) if p == 0.0 else _with_dropout(g, n, given, attributes, p)
     size = g.extra(n, "cast", [mask], shape=of, dtype="f32") if g.dtype(mask) == "bool" else mask
     most = g.extra(n, "amax", [size], {"dims": [len(of) - 1], "keepdim": True}, shape=of[:-1] + [1], type_of=size)
     some = g.extra(n, "gt", [most, 0.5 if g.dtype(mask) == "bool" else -math.inf], shape=of[:-1] + [1], dtype="bool")
@@ -466,7 +507,8 @@ def operator_table():
     t["huber_loss"] = _loss("huber_loss", [(3, "delta")])
     t["native_dropout"] = t["dropout"] = _dropout
     t["bernoulli_"] = _in_place(_bernoulli)
-    t["bernoulli"] = _dropped
+    t["bernoulli"] = _drawn_by
+    t["rand"] = t["rand_like"] = t["uniform"] = _uniform
     for name in ("add", "sub", "mul", "div"):
         t[name + "_"] = _in_place(t[name])
     t["empty_like"] = t["empty"] = t["new_empty"] = _full(0)

@@ -54,6 +54,14 @@ def read_generated(folder):
     return text["kernels.py"], json.loads(text["plan.json"]), json.loads(text["report.json"])
 
 
+def _random_numbers(about, device):
+    """What a graph draws anew for each call, of torch's own generator: torch.manual_seed decides it."""
+    import torch
+    if about["random"] == "words":
+        return torch.randint(-2**31, 2**31, about["shape"], dtype=torch.int32, device=device)
+    return torch.rand(about["shape"], device=device)
+
+
 class Compiled:
     """The launches of a plan. Call it with the inputs; parameters are given once."""
 
@@ -122,7 +130,7 @@ class Compiled:
         values = {**self._fixed, **self._constants(device)}
         for about in plan["inputs"]:
             if "random" in about:
-                values[about["name"]] = torch.rand(about["shape"], device=device)
+                values[about["name"]] = _random_numbers(about, device)
         for about, x in zip(given, inputs):
             if isinstance(x, float):
                 x = self._number(x, device)

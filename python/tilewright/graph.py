@@ -20,7 +20,7 @@ FORMAT = {"format": "tilewright-graph", "version": 1}
 class _Graph:
     def __init__(self, name):
         self.name, self.inputs, self.parameters, self.nodes, self.notes = name, [], [], [], []
-        self.values, self.several, self._shapes, self._dtypes, self._count = {}, {}, {}, {}, 0
+        self.values, self.several, self._shapes, self._dtypes, self._count, self._streams = {}, {}, {}, {}, 0, 0
 
     def shape(self, value):
         return self._shapes.get(value, [])
@@ -90,13 +90,14 @@ class _Graph:
         to = self.shape(x)
         return self.extra(n, "index_select", [x, index], {"dim": dim}, shape=shape or to[:dim] + [len(places)] + to[dim + 1:], type_of=x)
 
-    def random(self, n):
-        self._count += 1
-        name = f"u{self._count}"
-        self.inputs.append({"name": name, "shape": n_shape(n), "dtype": "f32", "random": "uniform"})
-        self._shapes[name], self._dtypes[name] = n_shape(n), "f32"
-        self.notes.append("the numbers of dropout are drawn by torch, outside of the kernels")
-        return name
+    def random(self, n, shape=None):
+        """Uniform numbers from 0 to 1: another stream of the same four words for each call, and other words for each launch of the graph."""
+        if not self._streams:
+            self.inputs.append({"name": "random_words", "shape": [4], "dtype": "i32", "random": "words"})
+            self._shapes["random_words"], self._dtypes["random_words"] = [4], "i32"
+            self.notes.append("random numbers are made in the kernels, from four words that torch's generator draws for each call; they are not torch's own numbers")
+        self._streams += 1
+        return self.extra(n, "uniform", ["random_words"], {"stream": self._streams - 1}, shape=n_shape(n) if shape is None else shape, dtype="f32")
 
     def refuse(self, n):
         raise Unsupported(f"{n.target} with these attributes is not supported", [str(n.target)])

@@ -20,6 +20,7 @@ from ._experts import gathered_gemm, gathered_swiglu, grouped_gemm, moe
 from ._matrices import linear, matmul, matmul_gated
 from ._operations import OPERATIONS, _take_torch
 from ._precision import linear_w4, matmul_f32, matmul_fp8, matmul_fp8_blocks, matmul_int8, quantize_fp8, quantize_fp8_blocks
+from ._random import dropout
 from ._rows import argmax, argmin, cross_entropy, cumprod, cumsum, layernorm, logsumexp, mean, rmsnorm, rmsnorm_residual, rope, softmax, transpose
 from ._rows import max_ as max
 from ._rows import min_ as min
@@ -30,7 +31,7 @@ from ._training import index_add_ as index_add
 from ._training import layernorm_backward, rmsnorm_backward
 
 __all__ = ["FallbackWarning", "adam", "argmax", "argmin", "attention", "attention_backward", "attention_packed", "attention_variant", "attention_with_lse", "bias_gelu", "bincount",
-           "cache_update", "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm", "index_add",
+           "cache_update", "cross_entropy", "cross_entropy_with_gradient", "cumprod", "cumsum", "decode", "decode_paged", "dropout", "fallbacks", "gathered_gemm", "gathered_swiglu", "gelu", "grouped_gemm", "index_add",
            "layernorm", "layernorm_backward", "linear", "linear_w4", "logsumexp", "matmul", "matmul_f32", "matmul_fp8", "matmul_fp8_blocks", "matmul_gated", "matmul_int8", "max", "mean", "min", "moe",
            "quantize_fp8", "quantize_fp8_blocks", "relu", "rmsnorm", "rmsnorm_backward", "rmsnorm_residual", "rope", "sigmoid", "silu", "softmax", "sum", "swiglu", "transpose"]
 

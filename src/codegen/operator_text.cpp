@@ -43,6 +43,8 @@ FunctionText function_of(ir::ElementOp op, bool approximate) {
     using O = ir::ElementOp;
     switch (op) {
         case O::fma: return {"fmaf", "fma"};
+        case O::mulhi: return {"mulhi", "mulhi", true};
+        case O::philox: return {"philox", "philox", true};
         case O::pow: return {"powf", "pow"};
         case O::floor: return {"floorf", "floor"};
         case O::ceil: return {"ceilf", "ceil"};

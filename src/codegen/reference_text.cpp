@@ -265,6 +265,11 @@ private:
             for (const std::string& x : a) list += (list.empty() ? "" : ", ") + x;
             return std::string(it->second) + "(" + list + ")";
         }
+        if (f == "mulhi" || f == "philox") {
+            std::string list;
+            for (const std::string& x : a) list += (list.empty() ? "" : ", ") + ("unsigned(" + x + ")");
+            return "double(" + f + "(" + list + "))";
+        }
         if (f == "neg") return "(-" + a[0] + ")";
         if (f == "rsqrt") return "(1.0 / sqrt(" + a[0] + "))";
         if (f == "rcp") return "(1.0 / " + a[0] + ")";
@@ -367,6 +372,16 @@ __device__ inline double whole(double a, int bits, bool sign) {
     return a <= low ? low : a >= high ? (bits == 64 ? high : high - 1) : trunc(a);
 }
 __device__ inline double modulus(double a, double b) { return a - floor(a / b) * b; }
+__device__ inline unsigned mulhi(unsigned a, unsigned b) { return unsigned((unsigned long long)a * b >> 32); }
+// One word of Philox4x32-10.
+__device__ inline unsigned philox(unsigned k0, unsigned k1, unsigned c0, unsigned c1, unsigned c2, unsigned c3, unsigned word) {
+    for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
+        const unsigned long long a = 0xd2511f53ull * c0, b = 0xcd9e8d57ull * c2;
+        c0 = unsigned(b >> 32) ^ c1 ^ k0, c1 = unsigned(b), c2 = unsigned(a >> 32) ^ c3 ^ k1, c3 = unsigned(a);
+    }
+    const unsigned all[4] = {c0, c1, c2, c3};
+    return all[word % 4];
+}
 )";
     out.source += fmt::format(
         "struct Parameters {{\n    const void* tensor[{}];\n    long long size[{}];\n    double scalar[{}];\n"

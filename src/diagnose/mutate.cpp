@@ -84,6 +84,8 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"values/sign", "an absolute value, the root of a square, or nothing below zero"},
         {"values/function", "another function: min for max, an exponential replaced by 1"},
         {"values/predicate", "another comparison"},
+        {"values/random",
+         "another word of the key or the counter of a random number, two that trade places, or the lower half of a product"},
         {"values/reduce", "another reduction"},
         {"values/shuffle", "another lane"},
         {"values/atomic", "a store for an atomic add or the reverse, an add done twice, a destination not zeroed"},

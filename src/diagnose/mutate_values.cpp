@@ -61,6 +61,24 @@ std::vector<Element> predicates(const Element& e) {
     }
 }
 
+// Other words of the key and the counter, and the same ones in another order.
+std::vector<Element> other_words(const Element& e) {
+    if (e->op == ElementOp::mulhi) return {with_args(e, ElementOp::mul, e->args), e->args[0]};
+    if (e->op != ElementOp::philox) return {};
+    std::vector<Element> others;
+    for (std::size_t i = 0; i < e->args.size(); ++i) {
+        std::vector<Element> args = e->args;
+        args[i] = with_args(e, ElementOp::add, {args[i], with_number(e, 1)});
+        others.push_back(with_args(e, ElementOp::philox, std::move(args)));
+    }
+    for (const auto& [i, j] : {std::pair(0, 1), std::pair(2, 3), std::pair(1, 2), std::pair(4, 5)}) {
+        std::vector<Element> args = e->args;
+        std::swap(args[static_cast<std::size_t>(i)], args[static_cast<std::size_t>(j)]);
+        others.push_back(with_args(e, ElementOp::philox, std::move(args)));
+    }
+    return others;
+}
+
 std::vector<Element> functions(const Element& e) {
     switch (e->op) {
         case ElementOp::max: return {with_args(e, ElementOp::min, e->args), e->args[0], e->args[1]};
@@ -119,6 +137,7 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
         replace("values/constant", rewrites(c->value, constants));
         replace("values/function", rewrites(c->value, functions));
         replace("values/predicate", rewrites(c->value, predicates));
+        replace("values/random", rewrites(c->value, other_words));
         replace("index/coordinate", rewrites(c->value, [&](const Element& e) -> std::vector<Element> {
                     std::vector<Element> others;
                     if (e->op == ElementOp::coordinate) {

@@ -178,8 +178,8 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         case TermKind::apply: {
             if (n.function == ElementOp::select)
                 return value(n.args[value(n.args[0]).value != 0 ? 1 : 2]);  // only the taken side need be defined
-            Scalar a[3];
-            for (std::size_t i = 0; i < n.args.size() && i < 3; ++i) a[i] = value(n.args[i]);
+            Scalar a[ir::most_operands];
+            for (std::size_t i = 0; i < n.args.size() && i < ir::most_operands; ++i) a[i] = value(n.args[i]);
             if (!n.function) {
                 if (error.empty()) error = "unknown function `" + t.name + "` in `computes`";
                 return {};
@@ -443,8 +443,8 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         error = "unknown function `" + t.name + "` in `computes`";
         return;
     }
-    Strip* args[3] = {nullptr, nullptr, nullptr};
-    const std::size_t arity = std::min<std::size_t>(n.args.size(), 3);
+    Strip* args[ir::most_operands] = {};
+    const std::size_t arity = std::min(n.args.size(), ir::most_operands);
     for (std::size_t i = 0; i < arity; ++i) {
         args[i] = &spare(strips_used_++);
         strip(n.args[i], var, first, count, *args[i]);
@@ -465,7 +465,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         return;
     }
     for (std::size_t i = 0; i < at(count); ++i) {
-        Scalar a[3];
+        Scalar a[ir::most_operands];
         for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
         Scalar r = n.low_product ? Scalar{ir::low_product(a[0].value, a[1].value), 0} : applied(*n.function, a);
         if (doubtful_step(n, a)) r.rounding = std::numeric_limits<double>::infinity();
@@ -514,6 +514,12 @@ ComputesEvaluator::Scalar ComputesEvaluator::applied(ElementOp f, const Scalar* 
         case ElementOp::floor: return flat(std::floor(a));
         case ElementOp::ceil: return flat(std::ceil(a));
         case ElementOp::mod: return flat(a - std::floor(a / b) * b);
+        case ElementOp::mulhi:
+        case ElementOp::philox: {  // of whole numbers, which nothing rounds
+            double words[ir::most_operands] = {};
+            for (std::size_t i = 0; i < (f == ElementOp::philox ? ir::most_operands : 2); ++i) words[i] = args[i].value;
+            return {ir::computed(f, target::DType::U32, words), 0};
+        }
         case ElementOp::exp:
         case ElementOp::exp2: {
             const double r = f == ElementOp::exp ? std::exp(a) : std::exp2(a), own = std::fabs(r);

@@ -113,8 +113,9 @@ double Machine::element(Warp& w, const Stmt& s, const ir::ElementNode& e, int ds
             return e.part == ir::ElementNode::Part::whole && e.run == 1 ? coordinate[e.id] : coordinate_part(e, dst, t, v);
         case ElementOp::cast: return ir::converted(element(w, s, *e.args[0], dst, t, v, coordinate), e.args[0]->dtype, e.dtype);
         default: {
-            double args[3] = {0, 0, 0};
-            for (std::size_t i = 0; i < e.args.size() && i < 3; ++i) args[i] = element(w, s, *e.args[i], dst, t, v, coordinate);
+            double args[ir::most_operands] = {};
+            for (std::size_t i = 0; i < e.args.size() && i < ir::most_operands; ++i)
+                args[i] = element(w, s, *e.args[i], dst, t, v, coordinate);
             return e.plain ? plain_result(e.op, args) : ir::computed(e.op, e.dtype, args);
         }
     }

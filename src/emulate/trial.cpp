@@ -175,7 +175,9 @@ std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, s
     std::vector<double> scalars;
     std::mt19937_64 random(seed ^ 0x5bd1e995);
     for (const ir::ScalarParam& p : params) {
-        const double drawn = 0.25 + static_cast<double>(random() % 8) / 8.0;
+        const std::uint64_t bits = random();
+        const double whole = p.positive ? static_cast<double>(1 + bits % 8) : static_cast<double>(static_cast<std::int32_t>(bits >> 32));
+        const double drawn = target::info(p.dtype).is_float ? 0.25 + static_cast<double>(bits % 8) / 8.0 : whole;
         const auto it = given.find(p.name);
         scalars.push_back(rounded(it == given.end() ? drawn : it->second, p.dtype));
     }

@@ -82,6 +82,18 @@ std::optional<std::string> NodeText::pointwise() {
     const Indices i = own();
     if (n.op == "full") return literal(number("value", 0));
     if (n.in.empty()) return std::nullopt;
+    if (n.op == "uniform") {
+        std::string number = "0";
+        std::int64_t step = count_of(n.shape);
+        for (std::size_t d = 0; d < i.size(); ++d) {
+            step /= n.shape[d];
+            if (n.shape[d] > 1) number += fmt::format(" + {} * {}", i[d], step);
+        }
+        const auto word = [&](int k) { return raw(0, {std::to_string(k)}); };
+        return fmt::format("uniform(philox({}, {}, ({number}) // 4, {}, {}, {}, ({number}) % 4))", word(0), word(1),
+                           integer_in(n.attributes, "stream", 0, 0, (std::int64_t{1} << 31) - 1), word(2), word(3),
+                           fmt::arg("number", number));
+    }
     if (n.op == "copy") return raw(0, broadcast(0, i));
     const bool whole = in_whole_numbers();
     const auto x = [&](std::size_t k) {

@@ -36,6 +36,13 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     if (const int hangs = compared(primitives, group); hangs >= 0)
         return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(hangs)].from,
                                            "a choice that hangs on a rounded product", "this is a limit of the generator", group.anchor}};
+    // Convolutions and windows go through their positions in other orders: what asks for an element's number is a kernel of its own.
+    const auto anchor = [&](Kind kind) {
+        return group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].kind == kind;
+    };
+    if (!group.counted.empty() && (anchor(Kind::conv) || anchor(Kind::window)))
+        return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(group.anchor)].from, "random numbers after a window",
+                                           "this is a limit of the generator", group.anchor}};
     if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].kind == Kind::cat)
         return write_cat(primitives, group, name);
     if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].kind == Kind::gather)

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/input.h"
+#include "ir/element_math.h"
 
 namespace tw::graph {
 
@@ -146,7 +147,12 @@ private:
         if (n_.op == "where")
             each_index(n_.shape, [&](const Shape& at) { out_.data[i++] = seen(in_[0], at) != 0 ? seen(in_[1], at) : seen(in_[2], at); });
         else if (n_.op == "full") std::fill(out_.data.begin(), out_.data.end(), number("value", 0));
-        else if (n_.op == "triu" || n_.op == "tril") {
+        else if (n_.op == "uniform") {
+            const auto word = [&](std::size_t k) { return static_cast<std::uint32_t>(static_cast<std::int64_t>(in_[0].data[k])); };
+            const auto stream = static_cast<std::uint32_t>(integer_in(n_.attributes, "stream", 0, 0, (std::int64_t{1} << 31) - 1));
+            for (std::uint32_t at = 0; at < out_.data.size(); ++at)
+                out_.data[at] = std::ldexp(ir::philox({word(0), word(1)}, {at / 4, stream, word(2), word(3)}, at % 4) >> 8, -24);
+        } else if (n_.op == "triu" || n_.op == "tril") {
             const auto k = static_cast<std::int64_t>(number("diagonal", 0));
             each_index(n_.shape, [&](const Shape& at) {
                 const std::int64_t d = at[at.size() - 1] - at[at.size() - 2];

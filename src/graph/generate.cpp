@@ -65,7 +65,7 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
     for (const Node& n : graph.nodes) {
         if (n.role == Role::operation) continue;
         json about = {{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}};
-        if (n.random) about["random"] = "uniform";
+        if (!n.random.empty()) about["random"] = n.random;
         if (!n.values.empty()) about["values"] = constant_values(n);
         (n.role == Role::input ? inputs : parameters).push_back(about);
     }

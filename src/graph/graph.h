@@ -41,7 +41,7 @@ struct Node {
     Shape shape;
     std::string dtype;
     std::vector<double> values;  // of a parameter that is a constant
-    bool random = false;         // an input that the caller draws anew for each call, uniformly from 0 to 1
+    std::string random;          // an input that the caller draws anew for each call: "uniform" from 0 to 1, or "words" of 32 bits
 };
 
 // A size that is known at launch (sizes.h).

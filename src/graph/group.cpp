@@ -391,6 +391,8 @@ private:
 
     bool finish() {
         g_.members.assign(member_.begin(), member_.end());
+        for (const int m : member_)
+            if (at(m).kind == Kind::pointwise && at(m).fn == "uniform") g_.counted.insert(m);
         g_.reduced.insert(folds_.begin(), folds_.end());
         if (is_view(g_.root)) g_.members = {g_.root};
         // the domain is the longest list of atoms; all others follow its order
@@ -592,11 +594,18 @@ void join_atoms(Group& g, std::set<int> ends) {
         const bool whole = x.start == 0 && y.start == 0 && x.extent == g.size.at(a) && y.extent == g.size.at(b);
         return whole && x.stride == y.stride * g.size.at(b);
     };
+    const auto follows = [](const std::vector<std::vector<int>>& axes, int a, int b) {  // or neither is there
+        std::vector<int> flat;
+        for (const auto& axis : axes) flat.insert(flat.end(), axis.begin(), axis.end());
+        const auto x = std::find(flat.begin(), flat.end(), a), y = std::find(flat.begin(), flat.end(), b);
+        return x == flat.end() || y == flat.end() ? x == y : y == x + 1;
+    };
     for (std::size_t i = 0; i + 1 < g.order.size();) {
         const int a = g.order[i], b = g.order[i + 1];
         bool joined = !ends.contains(a) && g.reduced.contains(a) == g.reduced.contains(b) && side_by_side(g.output, a, b);
         for (const auto& [id, read] : g.reads) joined = joined && side_by_side(read, a, b);
         for (const auto& [id, read] : g.picks) joined = joined && side_by_side(read, a, b);
+        for (const int id : g.counted) joined = joined && follows(g.axes.at(id), a, b);
         if (!joined) {
             ++i;
             continue;

@@ -45,6 +45,7 @@ struct Group {
     std::map<int, std::int64_t> size;
     std::set<int> reduced;                              // atoms that reductions fold
     std::map<int, std::vector<std::vector<int>>> axes;  // by primitive: the atoms of each of its dimensions
+    std::set<int> counted;                              // members that are made of their element's number
     std::map<int, Read> reads;                          // operands that are stored, by primitive
     std::map<int, Read> picks;                          // by `pick`: what it chooses from; the place without an atom is the chosen one
     Read output;

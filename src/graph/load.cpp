@@ -170,7 +170,10 @@ Result<Graph> read_graph(const std::string& text) {
                 if (!values) return Unexpected<Problem>{values.error()};
                 node->values = std::move(*values);
             }
-            node->random = text_in(entry, "random") == "uniform";
+            node->random = text_in(entry, "random");
+            if (!node->random.empty() && node->random != "uniform" && node->random != "words")
+                return refuse(node->name, fmt::format("has the kind of random numbers '{}'", node->random), "uniform or words");
+            if (node->random == "words" && node->dtype != "i32") return refuse(node->name, "holds random words that are not i32");
             node->role = list[0] == 'i' ? Role::input : list[0] == 'p' ? Role::parameter : Role::operation;
             if (node->role == Role::operation) {
                 node->op = text_in(entry, "op");

@@ -87,6 +87,31 @@ int divided(Call& c, const char* fn) {
     return c.b.call_as(fn, in, c.node.dtype);
 }
 
+// Uniform numbers from 0 to 1, made of four words that are drawn anew for each call: the key, and the upper half of the counter. Below it
+// are the element's number, by fours, and the stream, which is another one for each such node.
+int uniform(Call& c) {
+    Builder& b = c.b;
+    const int words = c.in(0);
+    if (c.failed || b.shape(words) != Shape{4} || b.at(words).dtype != "i32") return c.fail("takes four words of i32");
+    if (count_of(c.node.shape) >= std::int64_t{1} << 31) return c.fail("has 2^31 elements or more");
+    const std::size_t rank = std::max<std::size_t>(1, c.node.shape.size());
+    Shape row(rank, 1), starts(rank, 0), shape = c.node.shape;
+    row.back() = 4;
+    if (shape.empty()) shape = {1};
+    const int line = b.reshape(words, row);
+    Primitive p;
+    p.kind = Kind::pointwise;
+    p.fn = "uniform";
+    p.shape = shape;
+    p.value = static_cast<double>(std::max<std::int64_t>(0, c.integer("stream", 0)));
+    for (std::int64_t word = 0; word < 4; ++word) {
+        starts.back() = word;
+        p.in.push_back(b.slice(line, starts, Shape(rank, 1)));
+    }
+    const int id = b.add(std::move(p));
+    return b.reshape(id, c.node.shape);
+}
+
 void add_activations(Operators& t) {
     t["relu"] = [](Call& c) {
         if (is_integer(c.b, c.in(0))) return c.b.call_as("max", {c.in(0), c.b.number(0)}, c.node.dtype);
@@ -175,6 +200,7 @@ void add_pointwise(Operators& t) {
             return id;
         };
     }
+    t["uniform"] = uniform;
     add_activations(t);
 }
 

@@ -81,7 +81,9 @@ Values random_values(const Graph& graph, std::uint64_t seed, bool positive) {
         }
         const std::int64_t count = count_of(n.shape);
         const auto range = static_cast<std::uint64_t>(places.of(static_cast<int>(i), n.dtype == "bool" ? 2 : 8));
-        for (std::int64_t k = 0; k < count; ++k)
+        for (std::int64_t k = 0; k < count && n.random == "words"; ++k)
+            data.push_back(static_cast<double>(static_cast<std::int32_t>(random() >> 32)));
+        for (std::int64_t k = 0; k < count && n.random != "words"; ++k)
             data.push_back(n.dtype[0] == 'i' || n.dtype == "bool" ? static_cast<double>(random() % range)
                                                                   : static_cast<double>(real(random)));
     }

@@ -272,6 +272,7 @@ Value Writer::pointwise(int id) {
         in.push_back(value(q));
         out.axes |= in.back().axes;
     }
+    if (v.fn == "uniform") return uniform(id, in);
     std::vector<std::string> t;
     out.wide = v.dtype == "f64";
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -385,6 +386,7 @@ std::string Writer::pointwise_equation(int id) {
     const Primitive& v = prim(id);
     std::vector<std::string> t;
     for (const int q : v.in) t.push_back(in_whole_numbers(v) && prim(q).kind == Kind::number ? whole_text(prim(q).value) : equation_of(q));
+    if (v.fn == "uniform") return uniform_equation(id, t);
     static const std::map<std::string, std::string> infix = {{"add", "+"},   {"sub", "-"}, {"mul", "*"},        {"div", "/"}, {"lt", "<"},
                                                              {"le", "<="},   {"gt", ">"},  {"ge", ">="},        {"eq", "=="}, {"ne", "!="},
                                                              {"and", "and"}, {"or", "or"}, {"floor_div", "//"}, {"mod", "%"}};

@@ -119,6 +119,8 @@ private:
     std::string limits(const Read& read) const;
     std::string name_for(int primitive);
     std::string pointwise_equation(int id);
+    Value uniform(int id, const std::vector<Value>& words);
+    std::string uniform_equation(int id, const std::vector<std::string>& words) const;
     int member_users(int id) const;
     bool after_product() const;
 

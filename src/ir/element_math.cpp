@@ -41,6 +41,11 @@ double of_integers(ElementOp op, DType type, const double* a) {
         case ElementOp::sub: return low_bits_of(x - y, type);
         case ElementOp::mul: return low_bits_of(x * y, type);
         case ElementOp::neg: return low_bits_of(-x, type);
+        case ElementOp::mulhi: return low_bits_of((x * y) >> target::bits(type), type);
+        case ElementOp::philox: {
+            const auto word = [&](int i) { return static_cast<std::uint32_t>(low_bits_of(whole(a[i]), DType::U32)); };
+            return philox({word(0), word(1)}, {word(2), word(3), word(4), word(5)}, word(6));
+        }
         case ElementOp::abs: return low_bits_of(x < 0 ? -x : x, type);
         case ElementOp::fma: return low_bits_of(x * y + whole(a[2]), type);
         case ElementOp::div: return y == 0 ? 0 : low_bits_of(quotient(), type);
@@ -82,6 +87,20 @@ double of_floats(ElementOp op, DType type, const double* a) {
 }
 
 }  // namespace
+
+// Ten rounds. In each, two words of the counter are multiplied by constants; the upper halves of the products meet the other two words and
+// the round's key, the lower halves take those words' places.
+std::uint32_t philox(const std::array<std::uint32_t, 2>& key, std::array<std::uint32_t, 4> counter, std::uint32_t word) {
+    std::uint32_t k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; ++round) {
+        const std::uint64_t a = std::uint64_t{0xd2511f53} * counter[0], b = std::uint64_t{0xcd9e8d57} * counter[2];
+        const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
+        counter = {high(b) ^ counter[1] ^ k0, static_cast<std::uint32_t>(b), high(a) ^ counter[3] ^ k1, static_cast<std::uint32_t>(a)};
+        k0 += 0x9e3779b9;
+        k1 += 0xbb67ae85;
+    }
+    return counter[word % 4];
+}
 
 double low_bits(double v, DType type) { return low_bits_of(whole(v), type); }
 

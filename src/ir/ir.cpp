@@ -57,6 +57,8 @@ const char* name_of(ElementOp op) {
         case ElementOp::floor: return "floor";
         case ElementOp::ceil: return "ceil";
         case ElementOp::mod: return "mod";
+        case ElementOp::mulhi: return "mulhi";
+        case ElementOp::philox: return "philox";
         case ElementOp::exp: return "exp";
         case ElementOp::exp2: return "exp2";
         case ElementOp::log: return "log";

@@ -229,6 +229,8 @@ enum class ElementOp : std::uint8_t {
     floor,
     ceil,
     mod,
+    mulhi,   // of u32: the upper half of the 64-bit product
+    philox,  // Philox4x32-10 of u32 words: key0, key1, counter0 .. counter3, word; element_math.h
     exp,
     exp2,
     log,
@@ -256,6 +258,7 @@ enum class ElementOp : std::uint8_t {
     cast,  // to `dtype`
 };
 const char* name_of(ElementOp op);
+constexpr std::size_t most_operands = 7;  // of an operation
 
 struct ElementNode;
 using Element = std::shared_ptr<const ElementNode>;

@@ -23,7 +23,7 @@ enum class TermKind : std::uint8_t {
     constant,  // `number`
     index,     // the integer expression indices[0] as a value
     apply,     // function `name` over args: add sub mul div neg exp exp2 log log2 tanh erf sqrt rsqrt abs min max pow floor
-               // ceil sin cos sigmoid select(c,a,b) lt le eq ne and or not fma ... (the names of ir::ElementOp)
+               // ceil mulhi philox sin cos sigmoid select(c,a,b) lt le eq ne and or not fma ... (the names of ir::ElementOp)
     cast,      // args[0] as `dtype`
     reduce,    // fold `name` (sum, prod, max, min, any) over variable `id` in [indices[0], indices[1]) of args[0]
 };

@@ -31,6 +31,7 @@ target::DType type_of(const Term& t, const std::function<target::DType(int)>& te
     static const std::set<std::string> ring = {"add", "sub", "mul", "neg", "min", "max", "abs", "mod"},
                                        conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"};
     if (conditions.count(t->name)) return DType::Bool;
+    if (t->name == "mulhi" || t->name == "philox") return DType::U32;
     if (t->name == "select") return integers(*t, 1) ? DType::I64 : DType::F32;
     if (const TermNode* quotient = floor_divided(*t)) return integers(*quotient, 0) ? DType::I64 : DType::F32;
     return ring.count(t->name) && integers(*t, 0) ? DType::I64 : DType::F32;

@@ -14,7 +14,8 @@ constexpr ElementwiseFunction kElementwise[] = {
     {"recip", 1, false},    {"sigmoid", 1, false}, {"relu", 1, true},   {"gelu", 1, false},  {"gelu_tanh", 1, false}, {"silu", 1, false},
     {"softplus", 1, false}, {"floor", 1, false},   {"ceil", 1, false},  {"round", 1, false}, {"trunc", 1, false},     {"isnan", 1, false},
     {"isinf", 1, false},    {"abs", 1, true},      {"sign", 1, true},   {"pow", 2, false},   {"atan2", 2, false},     {"minimum", 2, true},
-    {"maximum", 2, true},   {"where", 3, true},    {"clamp", 3, true},  {"fma", 3, false},
+    {"maximum", 2, true},   {"where", 3, true},    {"clamp", 3, true},  {"fma", 3, false},   {"mulhi", 2, false},     {"philox", 7, false},
+    {"uniform", 1, false},
 };
 
 constexpr int kReductions = static_cast<int>(ReductionKind::softmax) + 1;

@@ -25,6 +25,7 @@ struct Builtins {
     // of tiles
     Value unary(ir::ElementOp op, const std::string& name, const CallArgs& args);
     Value where(const CallArgs& args);
+    std::optional<Value> random(const std::string& name, const CallArgs& args);
     Value folded(const std::string& name, const CallArgs& args);
     Value vote(const CallArgs& args);
     Value scanned(const std::string& name, const CallArgs& args);

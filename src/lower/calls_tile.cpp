@@ -219,6 +219,40 @@ Value Builtins::where(const CallArgs& args) {
     return r.elementwise(ElementOp::select, {b->at("condition"), b->at("a"), b->at("b")}, span, "where");
 }
 
+// The upper half of a product, and numbers made of a counter: ir/element_math.h.
+std::optional<Value> Builtins::random(const std::string& name, const CallArgs& args) {
+    const auto words = [&](const Bound& b, const std::vector<const char*>& names) -> std::optional<std::vector<Value>> {
+        std::vector<Value> out;
+        for (const char* each : names) {
+            auto t = r.as_tile(b.at(each), b.where(each), "a word");
+            if (!t) return std::nullopt;
+            if (is_float(t->dtype) || t->dtype == DType::Bool) {
+                r.error(Code::bad_dtype, b.where(each), fmt::format("tw.{} takes words of integers, not {}", name, target::name(t->dtype)),
+                        "convert it: x.to(u32)");
+                return std::nullopt;
+            }
+            out.push_back(Value::of_tile(r.cast(*t, DType::U32)));
+        }
+        return out;
+    };
+    const auto made = [&](ElementOp op, const char* parameters, const std::vector<const char*>& names) -> Value {
+        auto b = r.bind(args, "tw." + name, parameters);
+        const auto operands = b ? words(*b, names) : std::nullopt;
+        return operands ? r.elementwise(op, *operands, args.span, name.c_str()) : Value{};
+    };
+    if (name == "mulhi") return made(ElementOp::mulhi, "a b", {"a", "b"});
+    if (name == "philox")
+        return made(ElementOp::philox, "key0 key1 counter0 counter1 counter2 counter3 word",
+                    {"key0", "key1", "counter0", "counter1", "counter2", "counter3", "word"});
+    if (name != "uniform") return std::nullopt;
+    auto b = r.bind(args, "tw.uniform", "x");
+    const auto word = b ? words(*b, {"x"}) : std::nullopt;
+    if (!word) return Value{};
+    const Value top = r.elementwise(ElementOp::div, {word->front(), Value::of(256)}, args.span, "//");
+    if (!top) return Value{};
+    return r.elementwise(ElementOp::mul, {Value::of_tile(r.cast(*top.tile, DType::F32)), Value::of_real(0x1p-24)}, args.span, "uniform");
+}
+
 Value Builtins::folded(const std::string& name, const CallArgs& args) {
     const Span span = args.span;
     if ((name == "min" || name == "max") && args.positional.size() == 2) {
@@ -397,6 +431,7 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
     if (auto it = unary_functions.find(name); it != unary_functions.end()) return unary(it->second, name, args);
     if (r.module_level) return std::nullopt;
     if (name == "where") return where(args);
+    if (auto v = random(name, args)) return *v;
     if (name == "fma") {
         auto b = r.bind(args, "tw.fma", "a b c");
         return b ? r.elementwise(ElementOp::fma, {b->at("a"), b->at("b"), b->at("c")}, span, "fma") : Value{};

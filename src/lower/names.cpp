@@ -18,7 +18,7 @@ constexpr std::string_view kBuiltins[] = {
     // tiles
     "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "any", "minimum", "maximum", "cumsum",
     "cumprod", "shuffle", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor",
-    "ceil", "pow", "fma", "where",
+    "ceil", "pow", "fma", "where", "mulhi", "philox", "uniform",
     // layouts
     "blocked", "rows", "warp_rows", "mma_a", "mma_b", "mma_c", "wgmma_c", "like",
     // sm_80

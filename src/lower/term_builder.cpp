@@ -377,6 +377,12 @@ Term TermBuilder::apply(const lang::Apply& a, Span span, const Env& env) {
                                  "sqrt", "rsqrt", "sigmoid", "floor", "ceil", "abs", "pow", "fma"};
     for (const char* name : same)
         if (f == name) return call(name, x);
+    if (f == "mulhi" || f == "philox" || f == "uniform") {  // of u32 words
+        for (Term& word : x) word = ir::cast_term(target::DType::U32, word);
+        if (f != "uniform") return call(f.c_str(), x);
+        const Term top = call("floor", {call("div", {x[0], num(256)})});
+        return call("mul", {ir::cast_term(target::DType::F32, top), num(0x1p-24)});
+    }
     if (f == "minimum") return call("min", x);
     if (f == "maximum") return call("max", x);
     if (f == "where") return call("select", x);

@@ -156,6 +156,7 @@ private:
 
     static std::size_t arguments_of(ElementOp op) {
         switch (op) {
+            case ElementOp::philox: return 7;
             case ElementOp::fma:
             case ElementOp::select: return 3;
             case ElementOp::add:
@@ -165,7 +166,8 @@ private:
             case ElementOp::min:
             case ElementOp::max:
             case ElementOp::pow:
-            case ElementOp::mod: return 2;
+            case ElementOp::mod:
+            case ElementOp::mulhi: return 2;
             default: return 1;
         }
     }

@@ -114,6 +114,8 @@ Reach reach_of(ElementOp op) {
         case ElementOp::floor:
         case ElementOp::ceil:
         case ElementOp::mod:
+        case ElementOp::mulhi:
+        case ElementOp::philox:
         case ElementOp::lt:
         case ElementOp::le:
         case ElementOp::gt:

@@ -212,6 +212,7 @@ private:
     unsigned signs(const Poly& p);
     unsigned find_signs(const ValueNode& n);
     Value function(const std::string& name, std::vector<Value> args);
+    Value word(Value v);
     void raise(Value v, const Coefficient& p, std::map<Value, Coefficient>& factors);
     void raise_parts(const ValueNode& n, const Coefficient& p, std::map<Value, Coefficient>& factors);
     bool has_odd_part(const ValueNode& n);

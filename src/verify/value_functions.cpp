@@ -89,6 +89,20 @@ Condition Values::condition_of(Value v, bool& ok) {
     return c;
 }
 
+// An element of a tensor of integers that is taken for an integer of the kernel is that element.
+Value Values::word(Value v) {
+    const ValueNode n = node(v);
+    if (n.kind == Kind::function && n.name == "wrap:u32") {
+        const Value inside = word(n.args[0]);
+        return inside == n.args[0] ? v : function(n.name, {inside});
+    }
+    if (n.kind != Kind::index || n.indices[0].terms.size() != 1) return v;
+    const auto& [atoms, times] = *n.indices[0].terms.begin();
+    if (times != 1 || atoms.size() != 1 || ints_.info(atoms[0]).kind != AtomInfo::Kind::element) return v;
+    const AtomInfo& info = ints_.info(atoms[0]);
+    return element(info.tensor, info.args);
+}
+
 Value Values::apply(const std::string& f, std::vector<Value> a) {
     if (f == "add") return sum(0, {{1, a[0]}, {1, a[1]}});
     if (f == "sub") return sum(0, {{1, a[0]}, {-1, a[1]}});
@@ -118,6 +132,8 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
     if (lifted) return masked;
     if (const auto type = converted_to(f))
         return f.starts_with("wrap:") ? wrapped(*type, a[0]) : f.starts_with("trunc:") ? truncated(*type, a[0]) : rounded(*type, a[0]);
+    if (f == "philox") std::transform(a.begin(), a.end(), a.begin(), [&](Value x) { return word(x); });
+    if (f == "mulhi") return apply("floor", {product({{a[0], 1}, {a[1], 1}, {number(Coefficient(std::int64_t{1} << 32)), -1}})});
     if (f == "exp") return exponential(a[0]);
     if (f == "exp2") return exponential(scaled(std::numbers::ln2, a[0]));
     if (f == "log") return logarithm(a[0]);

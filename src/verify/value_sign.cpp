@@ -115,7 +115,7 @@ unsigned Values::find_signs(const ValueNode& n) {
             if (n.name == "rcp") return arg(0) & ~zero_sign;
             if (n.name == "select") return arg(1) | arg(2);
             static const std::set<std::string> conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"};
-            if (conditions.count(n.name)) return zero_sign | positive_sign;
+            if (conditions.count(n.name) || n.name == "philox") return zero_sign | positive_sign;
             if (const auto type = converted_to(n.name))
                 return is_unsigned(*type)            ? zero_sign | positive_sign
                        : n.name.starts_with("wrap:") ? static_cast<unsigned>(any_sign)

@@ -85,7 +85,7 @@ bool Values::is_whole(Value v) const {
         case Kind::extreme: return all(0);
         case Kind::reduce: return n.name == "sum" || n.name == "prod" ? all(0) : (n.name == "any" || all(0));
         case Kind::function: {
-            static const std::set<std::string> always = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "floor", "ceil"};
+            static const std::set<std::string> always = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "floor", "ceil", "philox"};
             if (always.count(n.name) || n.name.starts_with("wrap:") || n.name.starts_with("trunc:")) return true;
             if (n.name == "select") return all(1);
             return (n.name == "abs" || n.name == "mod") && all(0);
@@ -203,6 +203,7 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
             if (const auto type = converted_to(n.name); type && !target::info(*type).is_float) return of_type(*type);
             static const std::set<std::string> conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"};
             if (conditions.count(n.name)) return Bounds{0, 1};
+            if (n.name == "philox") return of_type(DType::U32);
             if (n.name == "select") return united(1);
             if (n.name == "mod") {
                 const auto divisor = as_number(n.args[1]);
@@ -350,6 +351,11 @@ Value Values::wrapped(DType to, Value v) {
     if (to == DType::Bool) return apply("ne", {v, number(0)});
     if (node(v).kind == Kind::where) return where(node(v).condition, wrapped(to, node(v).args[0]), wrapped(to, node(v).args[1]));
     v = low_bits(v, target::bits(to));
+    if (const Coefficient c = node(v).number; node(v).kind == Kind::number && c.small_integer() && target::bits(to) < 64) {
+        const auto [least, most] = range_of(to);
+        const std::int64_t bits = c.as_integer() & static_cast<std::int64_t>((Wide{1} << target::bits(to)) - 1);
+        return number(Coefficient(bits > most ? bits - (std::int64_t{1} << target::bits(to)) : bits));
+    }
     if (node(v).kind == Kind::where) return wrapped(to, v);
     return fits(v, to) ? v : function("wrap:" + std::string(target::name(to)), {v});
 }
@@ -426,7 +432,8 @@ Typed Values::converted(const Typed& x, DType from, DType to) {
 namespace {
 
 bool takes_exact_values(const std::string& f) {
-    static const std::set<std::string> steps = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "floor", "ceil", "mod"};
+    static const std::set<std::string> steps = {"lt", "le",  "gt",    "ge",   "eq",  "ne",    "and",
+                                                "or", "not", "floor", "ceil", "mod", "mulhi", "philox"};
     return steps.count(f) > 0;
 }
 

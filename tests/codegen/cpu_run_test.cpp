@@ -204,6 +204,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu,
                              {"../tests/codegen/cpu/decisions", 3, {{1, 1}, {12, 70}}, {}},
                              {"../tests/codegen/cpu/decisions", 4, {{1, 1}, {3, 600}, {2, 100}}, {}},
                              {"../tests/codegen/cpu/decisions", 5, {{1, 1}, {3, 600}, {2, 256}}, {}},
+                             {"dropout", 0, {{1}, {1027}, {5000}}, {}},  // bf16
+                             {"dropout", 5, {{1}, {1027}, {5000}}, {}},  // f32, added to a residual
+                             {"../tests/codegen/cpu/decisions", 6, {{1}, {1000}}, {}},
                          }),
                          [](const auto& given) {
                              return fs::path(given.param.file).filename().string() + "_" + std::to_string(given.index);
@@ -223,6 +226,8 @@ TEST(OnCpuDecisions, EachIsTakenSomewhere) {
                               {"const bool place_any = x_own >= ", "../tests/codegen/cpu/decisions", 4},
                               {"tw::load_bytes<8>(", "../tests/codegen/cpu/decisions", 5},
                               {"tw::gelu_approx(", "bias_gelu", 0},
+                              {"tw::philox(", "dropout", 0},
+                              {"tw::mulhi(", "../tests/codegen/cpu/decisions", 6},
                               {"auto inside = [&](int v)", "../tests/gpu/kernels/masks", 0},
                               {"r0 = r0 + ", "reductions", 0},
                               {"tw::load_some<", "vector_add", 0},

@@ -137,7 +137,7 @@ TEST(Golden, SmallKernels) {
 
 // The first kernel of each of these files, so that a change of the text of products, attention and norms is seen in review.
 TEST(Golden, FirstOfTheLargeKernels) {
-    for (const char* name : {"gemm_sm90", "attention_sm90", "layernorm", "grouped_gemm_sm80"}) {
+    for (const char* name : {"gemm_sm90", "attention_sm90", "layernorm", "grouped_gemm_sm80", "dropout"}) {
         const std::string file = std::string("kernels/") + name + ".py";
         const ir::Module module = lowered(file, lang::kernel_text(source_folder() / file).value());
         auto emitted = emit(module.kernels.at(0), file);

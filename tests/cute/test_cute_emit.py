@@ -24,7 +24,7 @@ def kernels_of(file, *words):
 
 
 # Files of which every kernel has text.
-@pytest.mark.parametrize("file", ["activations", "softmax", "gemm_sm80", "gemm_sm90", "vector_add", "transpose", "rope", "layernorm", "cumsum", "argmax", "quantize_sm90", "rmsnorm_sm90", "reductions_sm90"])
+@pytest.mark.parametrize("file", ["activations", "softmax", "gemm_sm80", "gemm_sm90", "vector_add", "transpose", "rope", "layernorm", "cumsum", "argmax", "quantize_sm90", "rmsnorm_sm90", "reductions_sm90", "dropout"])
 def test_shipped_kernels_have_text(file):
     ran = emit(SOURCE / f"kernels/{file}.py", "--to", "cute", "--json")
     assert ran.returncode == 0, ran.stderr

@@ -122,10 +122,16 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     r = tw.sqrt(tw.sum(x * x, axis=0)) + 1e-8
     tw.store(Y[m, 0:512], x / r + (tw.arange(512) // 3).to(f32))
 )py";
+    const std::string random =
+        head + R"py(@tw.kernel(target="sm_80", computes="Y[n] = uniform(philox(a, b, n // 4, 0, 1, 2, n % 4))", threads=64)
+def k(Y: tw.Tensor(f32, N), a: tw.scalar(i32), b: tw.scalar(i32)):
+    n = tw.arange(64) + tw.grid(tw.cdiv(N, 64)) * 64
+    tw.store(Y[tw.block(0) * 64], tw.uniform(tw.philox(a, b, n // 4, 0, 1, 2, n % 4)))
+)py";
     const std::pair<const char*, const std::string*> cases[] = {
         {"sync/rare", &ring},         {"pipeline/joint", &ring}, {"index/bits", &ring},          {"index/residue", &ring},
         {"index/large", &ring},       {"launch/strides", &ring}, {"values/magnitude", &numbers}, {"values/cast", &numbers},
-        {"values/integer", &numbers}, {"values/sign", &numbers}, {"values/rest", &numbers},
+        {"values/integer", &numbers}, {"values/sign", &numbers}, {"values/rest", &numbers},      {"values/random", &random},
     };
     for (const auto& [operation, source] : cases) {
         SourceMap sources;

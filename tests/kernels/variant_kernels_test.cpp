@@ -110,6 +110,11 @@ std::vector<Case> cases() {
         for (const char* kernel : {"attention", "attention_causal"})
             out.push_back({"attention_sm90", kernel, t, {{"B", 1}, {"HK", 1}, {"S", 9}, {"T", 9}}, false});
     }
+    for (DType t : {DType::BF16, DType::F16, DType::F32}) {
+        for (const char* kernel : {"dropout", "dropout_add"}) {
+            for (int n : {1, 1027, 5000}) out.push_back({"dropout", kernel, t, {{"N", n}}, n == 1});
+        }
+    }
     for (DType t : {DType::BF16, DType::F32}) {
         for (const char* kernel : {"relu", "silu", "sigmoid", "gelu", "gelu_tanh"}) {
             for (int n : {1, 4097, 9000}) out.push_back({"activations", kernel, t, {{"N", n}}, n == 1});

@@ -46,6 +46,18 @@ template <class T> TW_DEVICE T remainder(T a, T b) {
 }
 template <class T> TW_DEVICE T least(T a, T b) { return b < a ? b : a; }
 template <class T> TW_DEVICE T most(T a, T b) { return a < b ? b : a; }
+// Counter-based random numbers (ir/element_math.h): calls that differ in the word alone share the rounds once they are inlined.
+TW_DEVICE u32 mulhi(u32 a, u32 b) { return u32(u64(a) * b >> 32); }
+TW_DEVICE u32 philox(u32 k0, u32 k1, u32 c0, u32 c1, u32 c2, u32 c3, u32 word) {
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const u64 a = u64(0xd2511f53u) * c0, b = u64(0xcd9e8d57u) * c2;
+    c0 = u32(b >> 32) ^ c1 ^ k0, c1 = u32(b);
+    c2 = u32(a >> 32) ^ c3 ^ k1, c3 = u32(a);
+    k0 += 0x9e3779b9u, k1 += 0xbb67ae85u;
+  }
+  return word % 4 == 0 ? c0 : word % 4 == 1 ? c1 : word % 4 == 2 ? c2 : c3;
+}
 // Floats as integers: towards zero, and to the nearest end of a type that does not reach so far.
 TW_DEVICE i8 to_i8(float x) { return i8(most<int>(-128, least<int>(127, to_i32(x)))); }
 TW_DEVICE i8 to_i8(double x) { return i8(most<int>(-128, least<int>(127, to_i32(x)))); }

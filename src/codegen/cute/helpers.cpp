@@ -426,6 +426,19 @@ CUTE_DEVICE float gelu_approx(float x) {
   return fmaf(a, fmaf(-p * t, exp2_approx(a * (a * -0.72134752f)), 0.5f), 0.5f * x);
 }
 )"},
+        {"mulhi", {}, "CUTE_DEVICE uint32_t mulhi(uint32_t a, uint32_t b) { return uint32_t(uint64_t(a) * b >> 32); }\n"},
+        {"philox", {}, R"(// One word of Philox4x32-10.
+CUTE_DEVICE uint32_t philox(uint32_t k0, uint32_t k1, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t word) {
+  CUTE_UNROLL
+  for (int round = 0; round < 10; ++round) {
+    uint64_t const a = uint64_t(0xd2511f53u) * c0, b = uint64_t(0xcd9e8d57u) * c2;
+    c0 = uint32_t(b >> 32) ^ c1 ^ k0, c1 = uint32_t(b);
+    c2 = uint32_t(a >> 32) ^ c3 ^ k1, c3 = uint32_t(a);
+    k0 += 0x9e3779b9u, k1 += 0xbb67ae85u;
+  }
+  return word % 4 == 0 ? c0 : word % 4 == 1 ? c1 : word % 4 == 2 ? c2 : c3;
+}
+)"},
         {"mod_floor", {}, "CUTE_DEVICE float mod_floor(float a, float b) { return a - b * floorf(a / b); }\n"},
     };
     return list;

@@ -90,6 +90,7 @@ std::string element_type(ir::DType type) {
         case ir::DType::E4M3: return "float_e4m3_t";
         case ir::DType::E5M2: return "float_e5m2_t";
         case ir::DType::I32: return "int";
+        case ir::DType::U32: return "uint32_t";
         case ir::DType::TF32: return "tfloat32_t";
         case ir::DType::I8: return "int8_t";
         case ir::DType::U8: return "uint8_t";

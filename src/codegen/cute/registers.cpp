@@ -122,7 +122,7 @@ void Printer::prepare(const ir::Element& e, const ir::Distribution& d) {
 
 std::string Printer::number(double value, DType t) const {
     if (t == DType::Bool) return value != 0 ? "true" : "false";
-    if (!is_float(t)) return fmt::format("{}", static_cast<std::int64_t>(ir::low_bits(value, t)));
+    if (!is_float(t)) return fmt::format("{}{}", static_cast<std::int64_t>(ir::low_bits(value, t)), t == DType::U32 ? "u" : "");
     value = ir::converted(value, DType::F64, t);  // narrow types are computed in f32, with the values of their type
     if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
     if (std::isnan(value)) return "NAN";
@@ -179,6 +179,7 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
             if (is_narrow(e->dtype)) return round(is_float(from) ? arg(0) : "float(" + bare(arg(0)) + ")");
             if (e->dtype == DType::I8 && from != DType::I8) return fail("a conversion to i8"), "0";
             if (from == e->dtype || (e->dtype == DType::F32 && is_float(from))) return arg(0);
+            if (e->dtype == DType::U32 && is_float(from)) return fail("a conversion of floats to u32"), "0";
             if (!real && is_float(from)) return (e->dtype == DType::I64 ? "__float2ll_rz(" : "__float2int_rz(") + bare(arg(0)) + ")";
             return element_type(e->dtype) + "(" + bare(arg(0)) + ")";
         }
@@ -188,19 +189,22 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         case ElementOp::gelu: return helper("gelu_approx");
         case ElementOp::div:
             if (real) return helper("div_full");
-            if (e->plain) return infix("/");
+            if (e->plain || e->dtype == DType::U32) return infix("/");
             if (e->dtype == DType::I64) return fail("a quotient of i64"), "0";
             use("floor_div");
             return call("tw::floor_div");
         case ElementOp::mod:
             if (real) return helper("mod_floor");
+            if (e->dtype == DType::U32) return infix("%");
             if (e->dtype == DType::I64) return fail("a remainder of i64"), "0";
             use("floor_div");
             return call("tw::floor_mod");
         case ElementOp::neg: return "(-" + arg(0) + ")";
         case ElementOp::min: return call(real ? "fminf" : e->dtype == DType::I64 ? "cute::min<int64_t, int64_t>" : "cute::min");
         case ElementOp::max: return call(real ? "fmaxf" : e->dtype == DType::I64 ? "cute::max<int64_t, int64_t>" : "cute::max");
-        case ElementOp::abs: return call(real ? "fabsf" : e->dtype == DType::I64 ? "llabs" : "abs");
+        case ElementOp::abs:
+            if (e->dtype == DType::U32) return arg(0);
+            return call(real ? "fabsf" : e->dtype == DType::I64 ? "llabs" : "abs");
         case ElementOp::rcp:
             if (e->approximate) return helper("rcp_approx");
             use("div_full");

@@ -76,3 +76,12 @@ def bytes_in_words(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
         tw.store(s, (tw.load(X[m, k * 256 : k * 256 + 256], fill=0.0) * 100.0).to(i8))
         tw.sync()
         tw.store(Y[m, k * 256], tw.load(s, layout=tw.blocked(vector=8)).to(f32))
+
+
+@tw.kernel(target="sm_80", threads=32)
+def drawn(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    """Words of a counter, and the upper half of a product."""
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    n = tw.arange(128) + i
+    word = tw.philox(n * 65537, -1, 4294967295, n, 7, 8, n)
+    tw.store(Y[i], tw.load(X[i : i + 128], fill=0.0) + tw.mulhi(word, 1000).to(f32) + tw.uniform(word))
