@@ -65,7 +65,8 @@ def dropout(x, p=0.5, residual=None, *, seed, offset=0, scale=None, strict=False
 
     def theirs():
         torch = _torch()
-        kept = torch.where(uniform(x.shape, words, device=x.device) < torch.tensor(p, dtype=torch.float32), 0.0, x.float() * factor)
-        return (kept if residual is None else residual.float() + kept).to(x.dtype)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        kept = torch.where(uniform(x.shape, words, device=x.device) < torch.tensor(p, dtype=torch.float32), 0.0, x.to(wide) * factor)
+        return (kept if residual is None else residual.to(wide) + kept).to(x.dtype)
 
     return _or_torch("dropout", strict, ours, theirs)
