@@ -108,6 +108,11 @@ def test_dropout_and_numbers():
         # 4096 draws with probability 3/4: a deviation of 0.034 is five times the standard deviation.
         assert abs(kept.float().mean() - 0.75) < 0.034
     assert (first != 0).ne(second != 0).any()
+    assert fast.report["proved"] and fast.report["composition"] == "proved"
+    torch.manual_seed(3)  # the words of a call are drawn from torch's generator
+    again = [fast(x, 2.0) for _ in range(2)]
+    torch.manual_seed(3)
+    assert torch.equal(fast(x, 2.0), again[0]) and not torch.equal(*again)
     calm = compiled.optimize(Dropped().eval(), [x, 2.0])
     assert torch.equal(calm(x, 2.0), x * 2)
 
