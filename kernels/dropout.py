@@ -1,8 +1,7 @@
 """Dropout, whose mask is a function of (seed, offset, element): the backward pass makes it again, and nothing is kept.
 
 Element n is dropped where the uniform number made of word n % 4 of Philox4x32-10 is below p. The key is the 64-bit seed, the counter n // 4 in its lower
-half and the 64-bit offset in its upper half: another offset gives an independent mask of any length. Four neighbours share a counter, so the compiler makes
-their words in one pass of the ten rounds.
+half and the 64-bit offset in its upper half: another offset gives an independent mask of any length.
 """
 import tilewright as tw
 from tilewright import bf16, f16, f32, i32, u32
