@@ -520,6 +520,7 @@ private:
         bool operator==(const OrderShown& other) const { return tiles == other.tiles && loops == other.loops; }
     };
     OrderShown order_shown_;  // the last that was
+    struct TileOrder;
     bool tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why,
                                std::vector<std::string>& lemmas);
 
