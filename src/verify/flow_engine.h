@@ -13,6 +13,7 @@
 //   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
 //   flow_team.cpp     messages between all blocks of the grid
 //   flow_outputs.cpp  every output element exactly once
+//   flow_partition.cpp  stores of which each element has one
 //   flow_join.cpp     stores that together are one
 //   flow_tile_order.cpp  the order of tiles: every tile once
 //   flow_expect.cpp   what tw.expect states: terms, relations between fields, covers
@@ -473,6 +474,7 @@ private:
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     Poly start_of_row(const std::vector<Poly>& index, const std::vector<Digit>& digits, std::size_t d);
+    struct Partition;
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
     bool panels(const std::vector<const Store*>& family, std::vector<Digit>& digits, std::vector<Poly>& index, std::string& why);
     struct Mirrored {
