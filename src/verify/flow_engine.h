@@ -541,6 +541,7 @@ private:
     };
     std::optional<Behind> behind_;
     std::set<int> persistent_;  // variables of persistent loops
+    struct BehindRun;
     void assume_previous(const Behind& b);
     bool runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered,
                      const std::function<State(State)>& body);
