@@ -27,11 +27,100 @@ std::string place(const std::string& name, const std::vector<std::int64_t>& inde
     return text + "]";
 }
 
+// What the reference says of the elements that are compared, and what the launch left there.
+struct Compared {
+    std::vector<double> want, got;
+};
+
+// The errors of an output, with the element that is worst. Returns how many NaNs the reference has.
+std::int64_t errors_of(const Compared& compared, OutputVerdict& v, std::size_t& worst_at) {
+    const auto& [want, got] = compared;
+    double norm = 0, difference = 0;
+    std::int64_t finite = 0, reference_nans = 0;
+    for (const double w : want) {
+        reference_nans += std::isnan(w);
+        if (std::isfinite(w)) norm += w * w, ++finite;
+    }
+    const double rms = finite ? std::sqrt(norm / static_cast<double>(finite)) : 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        double error = 0;
+        if (std::isnan(want[i]) && std::isnan(got[i])) {
+        } else if (!std::isfinite(want[i]) || !std::isfinite(got[i])) {
+            error = want[i] == got[i] ? 0 : std::numeric_limits<double>::infinity();
+        } else {
+            const double d = std::fabs(got[i] - want[i]);
+            difference += d * d;
+            error = d / std::max(std::fabs(want[i]), rms > 0 ? rms : 1.0);
+        }
+        if (error > v.worst) v.worst = error, worst_at = i;
+    }
+    v.relative_error = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+    return reference_nans;
+}
+
+// Why an output is wrong, from its numbers. Empty: it is not.
+std::string reason_of(const OutputVerdict& v, std::int64_t reference_nans) {
+    std::string reason;
+    if (v.unwritten > 0) reason = fmt::format("{} of {} elements of {} were never written", v.unwritten, v.elements, v.output);
+    else if (v.nan > 0 && reference_nans == 0)
+        reason = fmt::format("{} of {} elements of {} are NaN, the reference has none", v.nan, v.elements, v.output);
+    if (v.stray_bytes > 0)
+        reason += fmt::format("{}{} bytes between the rows of {} were written", reason.empty() ? "" : "; ", v.stray_bytes, v.output);
+    if (!(v.worst <= v.tolerance)) {
+        if (!reason.empty()) reason += "; ";
+        reason += fmt::format("{} is {:.9g}, the reference says {:.9g}: error {:.2e}, allowed {:.1e}", place(v.output, v.where), v.actual,
+                              v.expected, v.worst, v.tolerance);
+    }
+    return reason;
+}
+
 }  // namespace
 
 struct Judge::State {
     std::vector<std::unique_ptr<DeviceKernel>> references;  // per equation
     std::string text;                                       // digest of their source
+};
+
+// A launch that is judged: the arguments of `judge`.
+struct Judge::Launched {
+    const std::vector<DeviceTensor>& tensors;
+    const std::vector<std::int64_t>& sizes;
+    const std::vector<double>& scalars;
+    std::uint64_t seed;
+    const std::map<std::string, double>& tolerances;
+    std::int64_t most;
+    const std::string& inputs;
+    const std::vector<DeviceTensor>& before;
+
+    bool has_before(std::size_t tensor) const { return tensor < before.size() && before[tensor].memory; }
+    // The structure of reference_text.h, word by word.
+    std::vector<std::uint64_t> words(std::size_t output, cu::DevicePointer sample, std::int64_t count, cu::DevicePointer wants,
+                                     cu::DevicePointer gots) const;
+};
+
+std::vector<std::uint64_t> Judge::Launched::words(std::size_t output, cu::DevicePointer sample, std::int64_t count, cu::DevicePointer wants,
+                                                  cu::DevicePointer gots) const {
+    std::vector<std::uint64_t> words;
+    const auto put = [&](const void* from) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, from, sizeof word);
+        words.push_back(word);
+    };
+    for (std::size_t i = 0; i < tensors.size(); ++i) put(has_before(i) ? &before[i].argument.address : &tensors[i].argument.address);
+    if (tensors.empty()) words.push_back(0);
+    for (const std::int64_t s : sizes) put(&s);
+    if (sizes.empty()) words.push_back(0);
+    for (const double s : scalars) put(&s);
+    if (scalars.empty()) words.push_back(0);
+    put(&sample), put(&count), put(&wants), put(&gots), put(&tensors[output].argument.address);
+    return words;
+}
+
+// One equation of a launch: which elements of its output are compared.
+struct Judge::Sampled {
+    std::size_t equation;
+    std::size_t tensor;  // of the signature
+    const std::vector<std::int64_t>& elements;
 };
 
 Judge::Judge(const DeviceData& data, const Signature& signature, References& known) : data_(data), signature_(signature), known_(known) {}
@@ -106,127 +195,92 @@ std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims,
     return chosen;
 }
 
-Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes,
-                                                const std::vector<double>& scalars, std::uint64_t seed,
-                                                const std::map<std::string, double>& tolerances, std::int64_t most,
-                                                const std::string& inputs, const std::vector<DeviceTensor>& before) const {
+const std::vector<std::int64_t>& Judge::sample(std::int64_t limit, std::uint64_t seed, const std::vector<std::int64_t>& dims) const {
+    // Drawn once: the same sample serves every set of inputs.
+    if (known_.samples.size() >= kept) known_.samples.clear();
+    auto [drawn, fresh] = known_.samples.try_emplace({limit, seed, dims});
+    if (fresh) drawn->second = sample_elements(dims, limit, seed);
+    return drawn->second;
+}
+
+double Judge::allowed(int output, const std::map<std::string, double>& tolerances) const {
+    const ir::Tensor& t = signature_.tensors[static_cast<std::size_t>(output)];
+    auto given = tolerances.find(t.name);
+    if (given == tolerances.end()) given = tolerances.find("");
+    return given != tolerances.end() && target::info(t.dtype).is_float ? given->second : tolerance_of(signature_, output);
+}
+
+Result<void> Judge::run_reference(const Launched& l, const Sampled& s, std::vector<double>* want, std::vector<double>& got) const {
     const Driver& cuda = data_.cuda();
-    if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
-    std::vector<OutputVerdict> verdicts;
-    for (std::size_t q = 0; q < signature_.computes.equations.size(); ++q) {
-        const ir::Equation& e = signature_.computes.equations[q];
-        OutputVerdict v;
-        const auto number = static_cast<std::size_t>(e.output);
-        v.output = signature_.tensors[number].name;
-        std::vector<std::int64_t> dims;
-        v.elements = 1;
-        for (const ir::Expr& extent : e.output_extents) {
-            dims.push_back(std::max<std::int64_t>(0, size_value(extent, sizes).value_or(0)));
-            v.elements *= dims.back();
-        }
-        auto given = tolerances.find(v.output);
-        if (given == tolerances.end()) given = tolerances.find("");
-        v.tolerance = given != tolerances.end() && target::info(signature_.tensors[number].dtype).is_float
-                          ? given->second
-                          : tolerance_of(signature_, e.output);
-        const double affordable = std::max(1024.0, step_budget / reference_steps(e, sizes));
-        const auto limit = static_cast<std::int64_t>(std::min<double>(affordable, static_cast<double>(most > 0 ? most : most_elements)));
-        // Drawn once: the same sample serves every set of inputs.
-        if (known_.samples.size() >= kept) known_.samples.clear();
-        auto [drawn, fresh] = known_.samples.try_emplace({limit, seed, dims});
-        if (fresh) drawn->second = sample_elements(dims, limit, seed);
-        const std::vector<std::int64_t>& chosen = drawn->second;
-        v.compared = static_cast<std::int64_t>(chosen.size());
-        const std::string name = fmt::format("{}; {}; {} {} {}", state_->text, inputs, v.output, limit, seed);
-        const auto known = inputs.empty() ? known_.wanted.end() : known_.wanted.find(name);
-        const bool compute = known == known_.wanted.end();
-        std::vector<double> want(chosen.size()), got(chosen.size());
-        if (!compute) want = known->second;
-        if (!chosen.empty()) {
-            auto memory = DeviceBuffer::allocate(cuda, chosen.size() * 3 * sizeof(double));
-            if (!memory) return std::move(memory).propagate();
-            const cu::DevicePointer sample = memory->address(), gots = sample + chosen.size() * 8,
-                                    wants = compute ? gots + chosen.size() * 8 : 0;
-            if (const auto code = cuda.call.copy_to_device(sample, chosen.data(), chosen.size() * 8))
-                return Unexpected{cuda.failure("copy the sample to the GPU", code)};
-            // The structure of reference_text.h, word by word.
-            std::vector<std::uint64_t> words;
-            const auto put = [&](const void* from) {
-                std::uint64_t word = 0;
-                std::memcpy(&word, from, sizeof word);
-                words.push_back(word);
-            };
-            for (std::size_t i = 0; i < tensors.size(); ++i)
-                put(i < before.size() && before[i].memory ? &before[i].argument.address : &tensors[i].argument.address);
-            if (tensors.empty()) words.push_back(0);
-            for (const std::int64_t s : sizes) put(&s);
-            if (sizes.empty()) words.push_back(0);
-            for (const double s : scalars) put(&s);
-            if (scalars.empty()) words.push_back(0);
-            const auto count = static_cast<std::int64_t>(chosen.size());
-            put(&sample), put(&count), put(&wants), put(&gots), put(&tensors[number].argument.address);
-            void* arguments[] = {words.data()};
-            LaunchShape shape;
-            // Few elements with long sums: small blocks spread them over the machine.
-            shape.block[0] = chosen.size() < 100000 ? 32 : 128;
-            shape.grid[0] = static_cast<std::uint32_t>((chosen.size() + shape.block[0] - 1) / shape.block[0]);
-            if (auto launched = state_->references[q]->launch(shape, arguments, nullptr); !launched) return std::move(launched).propagate();
-            auto code = cuda.call.copy_to_host(got.data(), gots, got.size() * 8);
-            if (!code && compute) code = cuda.call.copy_to_host(want.data(), wants, want.size() * 8);
-            if (code) return Unexpected{cuda.failure("compute the reference", code)};
-            if (compute && !inputs.empty()) {
-                if (known_.wanted.size() >= kept) known_.wanted.clear();
-                known_.wanted[name] = want;
-            }
-        }
-        double norm = 0, difference = 0;
-        std::int64_t finite = 0, reference_nans = 0;
-        for (const double w : want) {
-            reference_nans += std::isnan(w);
-            if (std::isfinite(w)) norm += w * w, ++finite;
-        }
-        const double rms = finite ? std::sqrt(norm / static_cast<double>(finite)) : 0;
-        std::size_t worst_at = 0;
-        for (std::size_t i = 0; i < want.size(); ++i) {
-            double error = 0;
-            if (std::isnan(want[i]) && std::isnan(got[i])) {
-            } else if (!std::isfinite(want[i]) || !std::isfinite(got[i])) {
-                error = want[i] == got[i] ? 0 : std::numeric_limits<double>::infinity();
-            } else {
-                const double d = std::fabs(got[i] - want[i]);
-                difference += d * d;
-                error = d / std::max(std::fabs(want[i]), rms > 0 ? rms : 1.0);
-            }
-            if (error > v.worst) v.worst = error, worst_at = i;
-        }
-        v.relative_error = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
-        if (!chosen.empty()) {
-            v.actual = got[worst_at], v.expected = want[worst_at];
-            std::int64_t rest = chosen[worst_at];
-            v.where.resize(dims.size());
-            for (std::size_t d = dims.size(); d-- > 0;)
-                v.where[d] = rest % dims[d] + size_value(ir::start_of(e, d), sizes).value_or(0), rest /= dims[d];
-        }
-        auto scan = data_.scan(tensors[number]);
-        if (!scan) return std::move(scan).propagate();
-        const bool in_place = number < before.size() && before[number].memory;  // it began with data, not with poison
-        v.unwritten = in_place ? 0 : scan->poisoned;
-        v.nan = scan->nan;
-        v.stray_bytes = in_place ? 0 : scan->stray * static_cast<std::uint64_t>(target::bytes(signature_.tensors[number].dtype));
-        if (v.unwritten > 0) v.reason = fmt::format("{} of {} elements of {} were never written", v.unwritten, v.elements, v.output);
-        else if (v.nan > 0 && reference_nans == 0)
-            v.reason = fmt::format("{} of {} elements of {} are NaN, the reference has none", v.nan, v.elements, v.output);
-        if (v.stray_bytes > 0)
-            v.reason +=
-                fmt::format("{}{} bytes between the rows of {} were written", v.reason.empty() ? "" : "; ", v.stray_bytes, v.output);
-        if (!(v.worst <= v.tolerance)) {
-            if (!v.reason.empty()) v.reason += "; ";
-            v.reason += fmt::format("{} is {:.9g}, the reference says {:.9g}: error {:.2e}, allowed {:.1e}", place(v.output, v.where),
-                                    v.actual, v.expected, v.worst, v.tolerance);
-        }
-        verdicts.push_back(std::move(v));
+    const std::vector<std::int64_t>& chosen = s.elements;
+    auto memory = DeviceBuffer::allocate(cuda, chosen.size() * 3 * sizeof(double));
+    if (!memory) return std::move(memory).propagate();
+    const cu::DevicePointer sample = memory->address(), gots = sample + chosen.size() * 8, wants = want ? gots + chosen.size() * 8 : 0;
+    if (const auto code = cuda.call.copy_to_device(sample, chosen.data(), chosen.size() * 8))
+        return Unexpected{cuda.failure("copy the sample to the GPU", code)};
+    std::vector<std::uint64_t> words = l.words(s.tensor, sample, static_cast<std::int64_t>(chosen.size()), wants, gots);
+    void* arguments[] = {words.data()};
+    LaunchShape shape;
+    // Few elements with long sums: small blocks spread them over the machine.
+    shape.block[0] = chosen.size() < 100000 ? 32 : 128;
+    shape.grid[0] = static_cast<std::uint32_t>((chosen.size() + shape.block[0] - 1) / shape.block[0]);
+    if (auto launched = state_->references[s.equation]->launch(shape, arguments, nullptr); !launched)
+        return std::move(launched).propagate();
+    auto code = cuda.call.copy_to_host(got.data(), gots, got.size() * 8);
+    if (!code && want) code = cuda.call.copy_to_host(want->data(), wants, want->size() * 8);
+    if (code) return Unexpected{cuda.failure("compute the reference", code)};
+    return {};
+}
+
+Result<OutputVerdict> Judge::judge_equation(const Launched& l, std::size_t number) const {
+    const ir::Equation& e = signature_.computes.equations[number];
+    const auto tensor = static_cast<std::size_t>(e.output);
+    OutputVerdict v;
+    v.output = signature_.tensors[tensor].name;
+    std::vector<std::int64_t> dims;
+    v.elements = 1;
+    for (const ir::Expr& extent : e.output_extents) {
+        dims.push_back(std::max<std::int64_t>(0, size_value(extent, l.sizes).value_or(0)));
+        v.elements *= dims.back();
     }
-    // No tensor's surroundings may change, inputs' included.
+    v.tolerance = allowed(e.output, l.tolerances);
+    const double affordable = std::max(1024.0, step_budget / reference_steps(e, l.sizes));
+    const auto limit = static_cast<std::int64_t>(std::min<double>(affordable, static_cast<double>(l.most > 0 ? l.most : most_elements)));
+    const std::vector<std::int64_t>& chosen = sample(limit, l.seed, dims);
+    v.compared = static_cast<std::int64_t>(chosen.size());
+    const std::string name = fmt::format("{}; {}; {} {} {}", state_->text, l.inputs, v.output, limit, l.seed);
+    const auto known = l.inputs.empty() ? known_.wanted.end() : known_.wanted.find(name);
+    const bool compute = known == known_.wanted.end();
+    Compared compared{std::vector<double>(chosen.size()), std::vector<double>(chosen.size())};
+    if (!compute) compared.want = known->second;
+    if (!chosen.empty()) {
+        if (auto ran = run_reference(l, {number, tensor, chosen}, compute ? &compared.want : nullptr, compared.got); !ran)
+            return std::move(ran).propagate();
+        if (compute && !l.inputs.empty()) {
+            if (known_.wanted.size() >= kept) known_.wanted.clear();
+            known_.wanted[name] = compared.want;
+        }
+    }
+    std::size_t worst_at = 0;
+    const std::int64_t reference_nans = errors_of(compared, v, worst_at);
+    if (!chosen.empty()) {
+        v.actual = compared.got[worst_at], v.expected = compared.want[worst_at];
+        std::int64_t rest = chosen[worst_at];
+        v.where.resize(dims.size());
+        for (std::size_t d = dims.size(); d-- > 0;)
+            v.where[d] = rest % dims[d] + size_value(ir::start_of(e, d), l.sizes).value_or(0), rest /= dims[d];
+    }
+    auto scan = data_.scan(l.tensors[tensor]);
+    if (!scan) return std::move(scan).propagate();
+    const bool in_place = l.has_before(tensor);  // it began with data, not with poison
+    v.unwritten = in_place ? 0 : scan->poisoned;
+    v.nan = scan->nan;
+    v.stray_bytes = in_place ? 0 : scan->stray * static_cast<std::uint64_t>(target::bytes(signature_.tensors[tensor].dtype));
+    v.reason = reason_of(v, reference_nans);
+    return v;
+}
+
+Result<void> Judge::judge_surroundings(const std::vector<DeviceTensor>& tensors, std::vector<OutputVerdict>& verdicts) const {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         auto stray = data_.damaged_guard_bytes(tensors[i]);
         if (!stray) return std::move(stray).propagate();
@@ -238,6 +292,23 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         if (!v.reason.empty()) v.reason += "; ";
         v.reason += fmt::format("{} bytes beside {} were overwritten", *stray, signature_.tensors[i].name);
     }
+    return {};
+}
+
+Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                                const std::vector<double>& scalars, std::uint64_t seed,
+                                                const std::map<std::string, double>& tolerances, std::int64_t most,
+                                                const std::string& inputs, const std::vector<DeviceTensor>& before) const {
+    const Driver& cuda = data_.cuda();
+    if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
+    const Launched launched{tensors, sizes, scalars, seed, tolerances, most, inputs, before};
+    std::vector<OutputVerdict> verdicts;
+    for (std::size_t q = 0; q < signature_.computes.equations.size(); ++q) {
+        auto verdict = judge_equation(launched, q);
+        if (!verdict) return std::move(verdict).propagate();
+        verdicts.push_back(*std::move(verdict));
+    }
+    if (auto judged = judge_surroundings(tensors, verdicts); !judged) return std::move(judged).propagate();
     for (OutputVerdict& v : verdicts) v.wrong = !v.reason.empty();
     return verdicts;
 }

@@ -51,10 +51,21 @@ public:
 
 private:
     Judge(const DeviceData& data, const Signature& signature, References& known);
+    struct State;
+    struct Launched;
+    struct Sampled;
+    const std::vector<std::int64_t>& sample(std::int64_t limit, std::uint64_t seed, const std::vector<std::int64_t>& dims) const;
+    // The error that the tensor may have.
+    double allowed(int output, const std::map<std::string, double>& tolerances) const;
+    // Reads what the launch left in the sampled elements into `got`; computes the reference there when `want` is not null.
+    Result<void> run_reference(const Launched& launched, const Sampled& sampled, std::vector<double>* want, std::vector<double>& got) const;
+    Result<OutputVerdict> judge_equation(const Launched& launched, std::size_t number) const;
+    // No tensor's surroundings may change, inputs' included.
+    Result<void> judge_surroundings(const std::vector<DeviceTensor>& tensors, std::vector<OutputVerdict>& verdicts) const;
+
     const DeviceData& data_;
     const Signature& signature_;
     References& known_;
-    struct State;
     std::unique_ptr<State> state_;
 };
 
