@@ -194,7 +194,7 @@ std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& 
 
 namespace {
 
-constexpr std::size_t most_combinations = 20'000;
+constexpr std::size_t most_combinations = 400'000;
 
 }  // namespace
 

@@ -52,6 +52,7 @@ private:
     };
 
     std::string text(const Expr& e) const { return ir::to_string(e, names_); }
+    std::string form_text(const Expr& e) const;
     void complain(std::string why) {
         if (result_.obstacle.empty()) result_.obstacle = std::move(why);
     }
@@ -100,7 +101,6 @@ private:
     bool of_few_values(const Expr& e);
     static std::int64_t content(const Expr& e);
     void examine_divided(const Expr& e, std::int64_t by, std::int64_t scale, TripForm& form, const Expr& whole);
-    bool takes_away(const Expr& e, bool taken);
     Slope slope(const Expr& e, const Followed& of);
     std::set<Followed> falls_with(const CountedLoop& c);
     void examine_beside(const Expr& e, std::int64_t scale, std::int64_t factor, bool turns, TripForm& form);

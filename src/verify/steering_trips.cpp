@@ -43,6 +43,14 @@ bool SteeringReader::follows_block(const Expr& e) const {
     return std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return follows_block(a); });
 }
 
+// The same for the variables of different loops: each role has its own, and they go through the same values.
+std::string SteeringReader::form_text(const Expr& e) const {
+    ir::ExprNames names = names_;
+    const auto name = names.var;
+    names.var = [&](int v) { return instances_.count(v) ? name(v) : std::string("@"); };
+    return ir::to_string(e, names);
+}
+
 // Has it one of few values, all of which the runs have: the index of an axis with a constant number of blocks, a rank, an instance, the
 // variable of a loop between constants.
 bool SteeringReader::of_few_values(const Expr& e) {
@@ -88,7 +96,7 @@ void SteeringReader::examine_divided(const Expr& e, std::int64_t by, std::int64_
     }
     if (data) {
         visit(e, [&](const Expr& x) {
-            if (x.kind() == ExprKind::element) form.cuts[x->id].insert(text(e) + " / " + std::to_string(scale));
+            if (x.kind() == ExprKind::element) form.cuts[x->id].insert(form_text(e) + " / " + std::to_string(scale));
         });
         if (sizes) refuse("which divides contents of tensors and sizes as one");
         return;
@@ -100,26 +108,6 @@ void SteeringReader::examine_divided(const Expr& e, std::int64_t by, std::int64_
         if (term.kind() != ExprKind::min && term.kind() != ExprKind::max) continue;
         for (const Expr& a : term->args) examine_divided(a, rest, scale, form, whole);
     }
-}
-
-// Does something that grows count against it?
-bool SteeringReader::takes_away(const Expr& e, bool taken) {
-    const auto& args = e->args;
-    switch (e.kind()) {
-        case ExprKind::constant: return false;
-        case ExprKind::sub: return takes_away(args[0], taken) || takes_away(args[1], !taken);
-        case ExprKind::mul:
-            for (const std::size_t i : {0u, 1u}) {
-                if (const auto c = args[i].as_constant()) return takes_away(args[1 - i], taken != (*c < 0));
-            }
-            break;
-        case ExprKind::size:
-        case ExprKind::block_index:
-        case ExprKind::grid_size:
-        case ExprKind::element: return taken && !of_few_values(e);
-        default: break;
-    }
-    return std::any_of(args.begin(), args.end(), [&](const Expr& a) { return takes_away(a, taken); });
 }
 
 // Between which bounds it grows with the atom, in iterations for each step of it.
@@ -251,12 +239,9 @@ void SteeringReader::examine_beside(const Expr& e, std::int64_t scale, std::int6
 // Loops with the very same trip count rise together, whatever it is. Where two differ that follow the same size, block or data, they do so
 // in steps of one width, or of widths of which few make up the least common one; where they turn is seen within the cap.
 void SteeringReader::compare_trips() {
-    ir::ExprNames names = names_;
-    const auto name = names.var;
-    names.var = [&](int v) { return instances_.count(v) ? name(v) : std::string("@"); };
     std::map<std::string, std::set<Followed>> kinds;
     for (CountedLoop& c : counted_) {
-        c.key = ir::to_string(c.trips, names) + " : " + ir::to_string(c.step, names);
+        c.key = form_text(c.trips) + " : " + form_text(c.step);
         kinds[c.key] = followed_by(c);
     }
     std::map<Followed, std::set<std::int64_t>> widths;
@@ -264,8 +249,8 @@ void SteeringReader::compare_trips() {
     std::int64_t turn = 0;
     for (const CountedLoop& c : counted_) {
         const std::set<Followed>& mine = kinds[c.key];
-        // A loop that follows the block's index, or a difference, goes with loops that do not.
-        const bool alone = !c.over_tiles && (follows_block(c.trips) || takes_away(c.trips, false));
+        // A loop that follows the block's index goes with loops that do not.
+        const bool alone = !c.over_tiles && follows_block(c.trips);
         const bool beside = alone || differs_inside(c.trips) || std::any_of(kinds.begin(), kinds.end(), [&](const auto& other) {
                                 return other.first != c.key && std::any_of(other.second.begin(), other.second.end(),
                                                                            [&](const Followed& f) { return mine.count(f) != 0; });

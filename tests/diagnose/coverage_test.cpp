@@ -68,7 +68,7 @@ TEST(RandomKernels, UseEveryConstructOfTheLanguage) {
         RandomOptions options;
         options.family = family;
         options.broken = 0;
-        for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        for (std::uint64_t seed = 1; seed <= 80; ++seed) {
             std::string refused;
             const auto k = random_kernel(seed, options, refused);
             ASSERT_TRUE(k) << family << " seed " << seed << "\n" << refused;
