@@ -275,8 +275,8 @@ void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
 
 // ------------------------------------------------------------------------------------------------------------ shared memory
 
-// Row i of the tile begins i * pitch elements behind a multiple of the vectors' length, in both memories. A vector is copied where its row
-// is one of the tensor's and it begins before the row's end; of what it has behind the last row nothing is read.
+// Row i of the tile begins i * pitch elements after a multiple of the vectors' length, in both memories. A vector is copied where its row
+// is one of the tensor's and it begins before the row's end; of what it has after the last row nothing is read.
 void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(op.dst.buffer)];
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(op.src.tensor)];

@@ -25,7 +25,7 @@ class Pipelines {
 public:
     explicit Pipelines(Evaluator& evaluator);
     const Pipeline* made_at(std::size_t at) const;
-    // The object that a name stands for at a token: the last one of this name before it, also behind a parameter of a function.
+    // The object that a name stands for at a token: the last one of this name before it, also after a parameter of a function.
     const Pipeline* named(const std::string& name, std::size_t at) const;
 
 private:

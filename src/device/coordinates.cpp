@@ -43,7 +43,7 @@ private:
         return std::holds_alternative<ir::For>(s.op) || std::holds_alternative<ir::If>(s.op) || std::holds_alternative<ir::Role>(s.op);
     }
 
-    // May the assignment go behind the statements from..to, of which some go with it?
+    // May the assignment go after the statements from..to, of which some go with it?
     bool free(const ir::Assign& a, const ir::Region& body, std::ptrdiff_t from, std::ptrdiff_t to, const std::vector<bool>& moves) const {
         if (times_[static_cast<std::size_t>(a.var)] != 1) return false;
         std::vector<int> read;

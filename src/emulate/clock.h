@@ -66,7 +66,7 @@ inline bool covers(const Clock& known, const Clock& of) {
 
 // Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy, `read` for
 // generic reads that a fence of the reading threads themselves has ended (by warp; empty where the copy engine fills nothing that they
-// read), `waits` for the mbarrier waits and the arrivals at barriers that each warp has behind it (skeleton runs).
+// read), `waits` for the mbarrier waits and the arrivals at barriers that each warp has passed (skeleton runs).
 struct Knowledge {
     Clock order, fenced, read, waits;
     void join_from(const Knowledge& other) {

@@ -146,7 +146,7 @@ struct Warp {
     std::uint32_t event = 0;  // with a history: the statement being executed
     bool event_open = false;  // it is tried again: no new event
     bool done = false;
-    std::int64_t rounds = 0;  // of a loop of Options::in_step that it has behind it
+    std::int64_t rounds = 0;  // of a loop of Options::in_step that it has finished
     // waiting
     const Stmt* waiting_at = nullptr;
     std::uint64_t wait_generation = 0;

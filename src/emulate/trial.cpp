@@ -81,7 +81,7 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
         for (double& v : values) {
             // With no promise about an index tensor's contents places that `computes` reads are meant, or zero: anything else could be a
             // false alarm.
-            if (!is_float && is_index[i] && names[i])  // one before the first place to one behind the last
+            if (!is_float && is_index[i] && names[i])  // one before the first place to one after the last
                 v = static_cast<double>(random() % static_cast<std::uint64_t>(places[i] + 2)) - (is_unsigned(t.dtype) ? 0 : 1);
             else if (!is_float && is_index[i])
                 v = places[i] > 0 ? static_cast<double>(random() % static_cast<std::uint64_t>(places[i])) : 0;

@@ -22,7 +22,7 @@ struct Argument {
     Shape whole;                     // of scratch: what is allocated
 };
 
-// May a tensor with these strides begin `offset` elements behind a multiple of 16 bytes? Launches want one, unless no element lies beside
+// May a tensor with these strides begin `offset` elements after a multiple of 16 bytes? Launches want one, unless no element lies beside
 // another (address_multiple in runtime/launch_plan.h).
 bool begins_well(const Shape& strides, std::int64_t offset, const std::string& dtype);
 

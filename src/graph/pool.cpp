@@ -220,7 +220,7 @@ private:
         w_.tile.push_back({position_.back(), whole_ ? "0" : fmt::format("j * {}", wide_), wide_});
     }
 
-    // The shape of a tile of `wide` elements of each channel, behind `before`.
+    // The shape of a tile of `wide` elements of each channel, after `before`.
     std::string shape(std::int64_t wide, const std::string& before = "") const {
         if (together_ > 1) return fmt::format("({}{}, {})", before, together_, wide);
         return fmt::format("({}{}{})", before, wide, before.empty() ? "," : "");

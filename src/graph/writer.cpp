@@ -358,7 +358,7 @@ void Writer::store(const Value& v, bool atomic) {
     line(fmt::format("tw.{}({}, {}{})", atomic ? "atomic_add" : "store", place, text, limits(g.output)));
 }
 
-// A tile that goes beyond its part of a tensor must not write what lies behind.
+// A tile that goes beyond its part of a tensor must not write what lies after it.
 std::string Writer::limits(const Read& read) const {
     std::string out;
     bool any = false;

@@ -21,7 +21,7 @@ struct TileAxis {
     int atom = -1;
     std::string start;
     std::int64_t extent = 1;
-    bool beyond = false;  // it may lie behind the atom's end, whether or not the extent divides the atom
+    bool beyond = false;  // it may lie past the atom's end, whether or not the extent divides the atom
 };
 
 // A value in the kernel: which of the tile's axes it has (bit 0, bit 1), none for a number.

@@ -16,10 +16,10 @@ public:
     explicit RowStarts(const Kernel& kernel);
 
     // An origin that takes a remainder or a constant away, n - e % c or n - 8, may lie before the tensor: elements there are masked, as
-    // those behind its end are. Of any other origin it is shown that it is never negative.
+    // those past its end are. Of any other origin it is shown that it is never negative.
     bool before(const Expr& origin) const;
 
-    // Such an origin that is never behind the tensor's start: a tile of a whole row, of which every one has elements that are not there.
+    // Such an origin that is never after the tensor's start: a tile of a whole row, of which every one has elements that are not there.
     bool at_start(const Expr& origin) const;
 
     // Is the view's first element a multiple of n elements away from the tensor's first one, for all values of what the origin is made of,
@@ -42,7 +42,7 @@ private:
     mutable std::vector<std::optional<Expr>> expanded_;  // the same, with their own variables replaced
 };
 
-// How far row `row` of the tile of a copy in whole vectors begins behind a multiple of the vectors' length, in elements.
+// How far row `row` of the tile of a copy in whole vectors begins after a multiple of the vectors' length, in elements.
 int row_phase(const Kernel& kernel, const CpAsync& copy, int row);
 
 }  // namespace tw::ir

@@ -86,7 +86,7 @@ Result<Value> to_value(ImageAnswer answer) {
     return Value(std::move(text));
 }
 
-// The common forms: an operation on a plain layout; one on the layout behind a swizzle; one with a tiler.
+// The common forms: an operation on a plain layout; one on the layout after a swizzle; one with a tiler.
 
 template <Result<Layout> (*Op)(const Layout&, const Tiler&)>
 Result<Value> with_tiler(Arguments& a) {
@@ -350,7 +350,7 @@ constexpr Function kFunctions[] = {
     {"blocked_product", "A, B", "((block, copy), ...) rank by rank", 2, 2, two_layouts<blocked_product>},
     {"raked_product", "A, B", "((copy, block), ...) rank by rank", 2, 2, two_layouts<raked_product>},
     {"tile_to_shape", "A, shape[, order]", "A repeated to cover a shape", 2, 3, tile_to_shape_of},
-    {"swizzle", "B, M, S[, A]", "a swizzle, or A behind it", 3, 4, swizzle_of},
+    {"swizzle", "B, M, S[, A]", "a swizzle, or A after it", 3, 4, swizzle_of},
     {"recast", "A, old bits, new bits", "the same bytes in elements of another width", 3, 3, recast_of},
     {"upcast", "A, n", "n elements become one", 2, 2, cast_by<upcast>},
     {"downcast", "A, n", "each element becomes n", 2, 2, cast_by<downcast>},

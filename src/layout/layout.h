@@ -31,7 +31,7 @@
 //      int_tuple.h     nested tuples of integers
 //      layout.h        Layout, evaluation, coordinates, and the operations that only rearrange modes
 //      algebra.h       composition, complement, inverses; divides and products, which are made of those
-//      swizzle.h       XOR swizzles and layouts behind them; element width changes
+//      swizzle.h       XOR swizzles and layouts after them; element width changes
 //      thread_value.h  which thread holds which element
 //      linear_map.h    layouts as matrices over GF(2)
 //      image.h         exact questions about images: injective? onto? disjoint? equal?

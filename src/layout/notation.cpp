@@ -45,11 +45,11 @@ private:
             TW_LAYOUT_TRY(layout, Layout::make(*shape, *stride));
             return Value(ComposedLayout(std::move(layout)));
         }
-        if (const Swizzle* swizzle = std::get_if<Swizzle>(&first); swizzle && eat_word("o")) return behind(*swizzle, depth);
+        if (const Swizzle* swizzle = std::get_if<Swizzle>(&first); swizzle && eat_word("o")) return after_swizzle(*swizzle, depth);
         return std::move(first);
     }
 
-    Result<Value> behind(const Swizzle& swizzle, int depth) {
+    Result<Value> after_swizzle(const Swizzle& swizzle, int depth) {
         std::int64_t offset = 0;
         TW_LAYOUT_TRY(next, value_at(depth + 1));
         Value inner = std::move(next);
@@ -63,7 +63,7 @@ private:
             inner = ComposedLayout(std::move(layout));
         }
         const ComposedLayout* layout = std::get_if<ComposedLayout>(&inner);
-        if (!layout) return here("expected a layout behind the swizzle");
+        if (!layout) return here("expected a layout after the swizzle");
         const auto sum = checked_add(offset, layout->offset());
         if (offset != 0 && !layout->swizzle().is_identity()) return here("an offset between two swizzles is not one swizzle");
         if (!sum) return here("the offset does not fit");
@@ -251,7 +251,7 @@ Result<ComposedLayout> parse_composed(std::string_view text) {
 
 Result<Layout> parse_layout(std::string_view text) {
     TW_LAYOUT_TRY(composed, parse_composed(text));
-    if (!composed.is_plain()) return fail(fmt::format("{} is behind a swizzle; a plain layout is needed", to_string(composed)));
+    if (!composed.is_plain()) return fail(fmt::format("{} follows a swizzle; a plain layout is needed", to_string(composed)));
     return composed.layout();
 }
 

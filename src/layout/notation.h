@@ -4,7 +4,7 @@
 //      (4,(2,8))                      a tuple; a trailing comma is allowed
 //      (4,(2,8)):(16,(1,2))           a layout
 //      Sw<3,4,3>                      a swizzle
-//      Sw<3,4,3> o 0 o (8,64):(64,1)  a layout behind a swizzle (the offset may be left out)
+//      Sw<3,4,3> o 0 o (8,64):(64,1)  a layout after a swizzle (the offset may be left out)
 //      (4:1, _, (2,2):(1,8))          a tiler: one entry per mode; <4:1, _> is the same
 //      name(a, b, ...)                a call, where calls are allowed (expression.h)
 //

@@ -97,7 +97,7 @@ Result<ComposedLayout> right_inverse(const ComposedLayout& a) {
         TW_LAYOUT_TRY(candidate, ComposedLayout::make(*moved, 0, inverse));
         if (const auto map = affine_map(candidate); map && map->linear.same_function(wanted)) return candidate;
     }
-    return fail(fmt::format("right_inverse of {}: behind {} its swizzle is no longer one swizzle", to_string(a), to_string(inverse)));
+    return fail(fmt::format("right_inverse of {}: after {} its swizzle is no longer one swizzle", to_string(a), to_string(inverse)));
 }
 
 // ---- element width ------------------------------------------------------------------------------------------------------
@@ -176,8 +176,7 @@ Result<ComposedLayout> upcast(const ComposedLayout& a, std::int64_t n) {
     if (a.offset() % n != 0) return fail(fmt::format("upcast of {}: {} does not divide the offset", to_string(a), n));
     Swizzle swizzle;
     if (!a.swizzle().is_identity()) {
-        if (!is_power_of_two(n))
-            return fail(fmt::format("upcast of {} by {}: behind a swizzle it must be a power of two", to_string(a), n));
+        if (!is_power_of_two(n)) return fail(fmt::format("upcast of {} by {}: after a swizzle it must be a power of two", to_string(a), n));
         if (log2_exact(n) > a.swizzle().base())
             return fail(fmt::format("upcast of {} by {}: the swizzle moves parts of a wide element apart (it keeps only {} together)",
                                     to_string(a), n, std::int64_t{1} << a.swizzle().base()));
@@ -192,7 +191,7 @@ Result<ComposedLayout> downcast(const ComposedLayout& a, std::int64_t n) {
     Swizzle swizzle;
     if (!a.swizzle().is_identity()) {
         if (!is_power_of_two(n))
-            return fail(fmt::format("downcast of {} by {}: behind a swizzle it must be a power of two", to_string(a), n));
+            return fail(fmt::format("downcast of {} by {}: after a swizzle it must be a power of two", to_string(a), n));
         TW_LAYOUT_TRY(moved, Swizzle::make(a.swizzle().bits(), a.swizzle().base() + log2_exact(n), a.swizzle().shift()));
         swizzle = moved;
     }

@@ -1,4 +1,4 @@
-// Swizzles, and layouts behind them.
+// Swizzles, and layouts after them.
 //
 // Shared memory has 32 banks of 4 bytes; a warp that walks down a column of a row-major tile hits one bank 32 times. A
 // swizzle moves each row's elements by XORing some address bits with higher ones (the row number), so that rows *and* columns

@@ -2,10 +2,10 @@
 //
 // A reduction along a dimension that several warps share becomes: partial results per warp (Reduce with `across`), stored to
 // a scratch buffer with one column per warp, a barrier, and a load of all columns that every thread folds for itself. A scan
-// does the same with the totals of the warps and adds those that come before; a reduction of the same tile behind it folds the
+// does the same with the totals of the warps and adds those that come before; a reduction of the same tile after it folds the
 // totals that lie there. A relayout stores the tile and loads it with
 // the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
-// next round's stores behind this round's loads; where a round has two reductions, each one's barrier does that for the other.
+// next round's stores after this round's loads; where a round has two reductions, each one's barrier does that for the other.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -47,7 +47,7 @@ std::optional<std::string> bare_code(std::string_view text) {
 }
 
 // Behind the bracket that closes the one at `open`.
-std::size_t behind(const std::string& code, std::size_t open) {
+std::size_t after_bracket(const std::string& code, std::size_t open) {
     const char opens = code[open], closes = opens == '(' ? ')' : '}';
     int depth = 0;
     for (std::size_t i = open; i < code.size(); ++i) {
@@ -84,13 +84,13 @@ std::optional<Definition> definition_at(const std::string& code, std::size_t wor
         const std::size_t open = skip_spaces(code, at);
         if (open >= code.size()) return std::nullopt;
         if (code[open] != '(') continue;
-        const std::size_t after = behind(code, open);
+        const std::size_t after = after_bracket(code, open);
         if (after == std::string::npos) return std::nullopt;
         at = after;
         if (name == "__launch_bounds__") continue;
         const std::size_t body = skip_spaces(code, after);
         if (body >= code.size() || code[body] != '{') return std::nullopt;
-        d.name = name, d.end = behind(code, body);
+        d.name = name, d.end = after_bracket(code, body);
         return d.end == std::string::npos ? std::nullopt : std::optional(d);
     }
 }

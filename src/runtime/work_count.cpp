@@ -76,7 +76,7 @@ std::optional<std::pair<std::string, std::size_t>> WorkCounter::place_named(cons
         const ir::Term& x = t->args[0]->args[side];
         if (x->kind != ir::TermKind::index || x->indices[0].kind() != ir::ExprKind::var) continue;
         const auto name = names_.find(x->indices[0]->id);
-        if (name != names_.end() && name->second.starts_with("element ")) return std::pair{name->second, 1 - side};
+        if (name != names_.end() && ranges_.at(name->second).of_output) return std::pair{name->second, 1 - side};
     }
     return std::nullopt;
 }
@@ -137,7 +137,9 @@ bool WorkCounter::add(const ir::Equation& e) {
         const std::int64_t extent = value(extents[d], true);
         // Apart from those of sums: a sum over as many elements as an output dimension has is the same sum in an equation without it.
         ranges.push_back("element 0:" + text_of(extents[d], none));
-        bind(vars[d], ranges.back(), {0, std::max<std::int64_t>(0, extent - 1), static_cast<double>(std::max<std::int64_t>(0, extent))});
+        Range values{0, std::max<std::int64_t>(0, extent - 1), static_cast<double>(std::max<std::int64_t>(0, extent))};
+        values.of_output = true;
+        bind(vars[d], ranges.back(), values);
     }
     visit(e.scatter ? e.scatter->value : e.value);
     for (std::size_t d = vars.size(); d-- > 0;) unbind(vars[d], ranges[d]);

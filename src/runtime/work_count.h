@@ -34,6 +34,7 @@ private:
         double trips = 1;                // on average over the variables that the range depends on
         double span = 1;                 // how many values there are over all of them
         std::set<std::string> depends;   // those variables
+        bool of_output = false;          // an index of the output, not one of a sum
     };
     std::optional<std::pair<std::string, std::size_t>> place_named(const ir::Term& term) const;
     Part visit(const ir::Term& term);

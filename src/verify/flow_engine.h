@@ -1,4 +1,4 @@
-// The abstract interpreter behind check_flow (private to verify/flow*.cpp).
+// The abstract interpreter of check_flow (private to verify/flow*.cpp).
 //
 //   flow_launch.cpp   sizes, promises, assumptions, grid and block indices; the run over the kernel
 //   flow.cpp          statements, control
@@ -527,7 +527,7 @@ private:
                                std::vector<std::string>& lemmas);
 
     // A persistent loop whose stores run one iteration behind: what an iteration leaves in registers is stored by the next one, or
-    // after the loop by the code behind it. `previous` is the position of the iteration before (after the loop: the last one); what
+    // after the loop by the code after it. `previous` is the position of the iteration before (after the loop: the last one); what
     // it left is over renamed tile symbols. The positions of the iterations 1, 2, ... at their heads and the last one after the loop are
     // those of the iterations 0, 1, ...: together the two stores are one store of every iteration.
     struct Behind {

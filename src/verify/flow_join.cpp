@@ -1,4 +1,4 @@
-// Stores that together are one: behind a loop, in pieces, in branches.
+// Stores that together are one: after a loop, in pieces, in branches.
 #include "verify/flow_engine.h"
 
 namespace tw::verify::detail {

@@ -1,4 +1,4 @@
-// The reader behind steering_of (private to verify/steering*.cpp).
+// The reader of steering_of (private to verify/steering*.cpp).
 //
 //   steering.cpp             the whole reading, one question after the other
 //   steering_collect.cpp     what steers, statement by statement

@@ -130,7 +130,7 @@ Value Values::chosen(Value condition, Value then, Value otherwise) {
 }
 
 // Two folds of one body from one start, of which a condition says which: one fold, where there is an end that is that of each under its
-// condition. So a loop over whole tiles with a masked tile behind it is a loop over all of them: n // d iterations, and one more where
+// condition. So a loop over whole tiles with a masked tile after it is a loop over all of them: n // d iterations, and one more where
 // n - d * (n // d) > 0, are (n - 1) // d + 1.
 std::optional<Value> Values::fold_to_one_end(const Condition& c, Value then, Value otherwise) {
     const ValueNode &a = node(then), &b = node(otherwise);

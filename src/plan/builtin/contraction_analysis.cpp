@@ -125,7 +125,7 @@ void contraction_facts(const tasks::Task& task, Facts& facts) {
     };
     facts.pointwise = pointwise(task.spec->computes.equations[0].value);
     facts.grouped = c.group >= 0;
-    // Launches and the making of parts want some work to hide behind: 2^29 multiplications, and tiles that are not mostly empty.
+    // Launches and the making of parts want some work to hide them: 2^29 multiplications, and tiles that are not mostly empty.
     const auto axes = [&](const Operand& o) { return o.indices.size(); };
     facts.by_parts = task.target == "sm_90a" && c.dtype == target::DType::F32 && task.precision != "tf32" && c.products.size() == 1 &&
                      !facts.grouped && c.batch.size() <= 1 && axes(c.products[0].a) <= 3 && axes(c.products[0].b) <= 3 &&

@@ -40,7 +40,7 @@ struct Contraction {
 // The task as a product, or why it is none (`problem`).
 Contraction contraction_of(const tasks::Task& task);
 
-// The one `sum(...)` in a text of equations, from its name to behind its bracket.
+// The one `sum(...)` in a text of equations, from its name to the end of its bracket.
 std::optional<std::pair<std::size_t, std::size_t>> sum_span(const std::string& text);
 
 class ContractionWriter {
