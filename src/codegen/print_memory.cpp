@@ -167,13 +167,16 @@ void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) 
     const DType type = dtype(op.dst);
     const std::string& x = fragment_name(op.dst);
     const int per_unit = plan.width;
-    const bool words32 = in_whole_words(type, per_unit), read_only = plan.read_only;
+    const char* const words = words_of(type, per_unit);
+    const bool read_only = plan.read_only;
     open("");
     const GlobalUnits g = global_units(op.src, dist(op.dst), plan, true);
     const bool small = type == DType::E4M3 || type == DType::E5M2;
-    const std::string fill =
-        packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
-    const std::string load = fmt::format("tw::load_vector{}<{}>",
+    const std::string fill = packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type))
+                             : words && target::bytes(type) != 4
+                                 ? fmt::format("static_cast<{}>({})", dtype_text(type), number(op.fill, type))
+                                 : number(op.fill, type);
+    const std::string load = fmt::format("tw::load_{}{}<{}>", words ? words : "vector",
                                          !read_only                       ? ""
                                          : op.hint == ir::CacheHint::none ? "_nc"
                                                                           : hint_suffix(op.hint),
@@ -182,7 +185,7 @@ void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) 
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units), from = moved("p", g.offset(u)),
                           vector = fmt::format("{}({}, {});", load, unit(u), from);
-        if (!words32) {  // single 16-bit or 64-bit elements
+        if (!words) {  // single elements of less or more than a word
             const std::string cond = masked ? condition(g, u, true) : "";
             const std::string one = read_only ? fmt::format("__ldg({})", from) : fmt::format("p[{}]", g.offset(u));
             const std::string value = cond.empty() ? one : fmt::format("{} ? {} : {}", cond, one, fill);
@@ -203,7 +206,7 @@ void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) 
             line("else " + all + (packed(op.dst) ? fmt::format("{:#x}u", bits | bits << 16) : fill) + ";");
         }
         close_unrolled(g.units);
-        if (!words32 || !masked || !g.between()) return;
+        if (!words || !masked || !g.between()) return;
         const std::string at_end = open_unrolled(g.units);  // the units at the ends, when the others are on their way
         const auto [first, end] = ends(g, at_end);
         line(fmt::format("if (!({})) tw::load_between<{}>({}, {}, {}, {}, {});", whole_unit(g, at_end), per_unit, unit(at_end),
@@ -235,23 +238,23 @@ void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan
     if (op.by_quads) return store_by_quads(op, plan);
     const DType type = dtype(op.src);
     const int per_unit = plan.width;
-    const bool words32 = in_whole_words(type, per_unit);
+    const char* const words = words_of(type, per_unit);
     const std::string once = copies_zero(dist(op.src));
     open(once.empty() ? "" : "if (" + once + ")");
     const GlobalUnits g = global_units(op.dst, dist(op.src), plan, false);
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units), to = moved("p", g.offset(u)), from = unit_at(op.src, u, per_unit),
-                          vector = fmt::format("tw::store_vector{}<{}>({}, {});", hint_suffix(op.hint), per_unit * target::bytes(type), to,
-                                               from);
-        if (words32 && masked && g.between()) {
+                          vector = fmt::format("tw::store_{}{}<{}>({}, {});", words ? words : "vector", hint_suffix(op.hint),
+                                               per_unit * target::bytes(type), to, from);
+        if (words && masked && g.between()) {
             const auto [first, end] = ends(g, u);
             line(fmt::format("if ({}) {}", whole_unit(g, u), vector));
             line(fmt::format("else tw::store_between<{}>({}, {}, {}, {});", per_unit, to, from, first, some(g, u, end)));
-        } else if (words32 && masked && g.some()) {
+        } else if (words && masked && g.some()) {
             line(fmt::format("tw::store_some<{}>({}, {}, {});", per_unit, to, from, some(g, u, ends(g, u).second)));
         } else {
             const std::string when = masked ? guard(g, u) : "";
-            line(when + (words32 ? vector : fmt::format("p[{}] = {};", g.offset(u), stored_text(op.src, u))));
+            line(when + (words ? vector : fmt::format("p[{}] = {};", g.offset(u), stored_text(op.src, u))));
         }
         close_unrolled(g.units);
     };

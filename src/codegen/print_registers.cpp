@@ -245,16 +245,27 @@ std::string Printer::pair_text(const ir::Element& e, const std::vector<UnitText>
     return fold(e->op == ElementOp::max ? ir::FoldKind::max : ir::FoldKind::min, e->dtype, x, y);
 }
 
+// 8-bit floats, two by one instruction.
+void Printer::small_floats(const char* type, const std::string& name, const ir::Element& value, const ir::Distribution& d) {
+    const int count = d.values(), pairs = count / 2;
+    auto of = [&](const std::string& v) { return strip(element(value, d, v, true)); };
+    if (pairs > 0) {
+        const std::string v = open_unrolled(pairs), even = v == "0" ? "0" : "2 * v", odd = v == "0" ? "1" : "2 * v + 1";
+        line(fmt::format("tw::to_{}({}, {}, {}[{}], {}[{}]);", type, of(even), of(odd), name, even, name, odd));
+        close_unrolled(pairs);
+    }
+    if (count % 2) line(fmt::format("{}[{}] = tw::to_{}({});", name, count - 1, type, of(std::to_string(count - 1))));
+}
+
 // Pre: prepare_leaves was called for `value`, or for what it is a part of.
 void Printer::elementwise(int dst, const ir::Element& value, const ir::DeviceStmt& how) {
     const ir::Distribution& d = dist(dst);
     const std::string& name = fragment_name(dst);
     const int count = d.values();
     if (!packed(dst)) {
+        if (const char* small = small_float(dtype(dst))) return small_floats(small, name, value, d);
         const std::string v = open_unrolled(count);
-        const std::string text = strip(element(value, d, v, false));
-        if (const char* small = small_float(dtype(dst))) line(fmt::format("{}[{}] = tw::to_{}({});", name, v, small, text));
-        else line(fmt::format("{}[{}] = {};", name, v, text));
+        line(fmt::format("{}[{}] = {};", name, v, strip(element(value, d, v, false))));
         if (how.pinned) line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
         return close_unrolled(count);
     }

@@ -90,10 +90,8 @@ void Printer::load_shared(const ir::LoadShared& op, int per_unit) {
     UnitText at = shared_units(op.src, dist(op.dst), per_unit);
     const int units = std::max(1, values(op.dst) / per_unit);
     const std::string u = open_unrolled(units), address = fmt::format("{} + {}", arena, at(u));
-    if (in_whole_words(type, per_unit))
-        line(fmt::format("tw::load_vector<{}>({}, {});", per_unit * target::bytes(type), unit_at(op.dst, u, per_unit), address));
-    else if (target::bytes(type) == 1 && per_unit > 1)
-        line(fmt::format("tw::load_bytes<{}>({}, {});", per_unit, unit_at(op.dst, u, per_unit), address));
+    if (const char* words = words_of(type, per_unit))
+        line(fmt::format("tw::load_{}<{}>({}, {});", words, per_unit * target::bytes(type), unit_at(op.dst, u, per_unit), address));
     else if (packed(op.dst)) put_half(op.dst, units, u, fmt::format("*reinterpret_cast<const tw::u16*>({})", address));
     else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>({});", x, u, dtype_text(type), address));
     close_unrolled(units);
@@ -113,8 +111,8 @@ void Printer::store_shared(const ir::StoreShared& op, int per_unit) {
     UnitText at = shared_units(op.dst, dist(op.src), per_unit);
     const int units = std::max(1, values(op.src) / per_unit);
     const std::string u = open_unrolled(units), address = fmt::format("{} + {}", arena, at(u));
-    if (in_whole_words(type, per_unit))
-        line(fmt::format("tw::store_vector<{}>({}, {});", per_unit * target::bytes(type), address, unit_at(op.src, u, per_unit)));
+    if (const char* words = words_of(type, per_unit))
+        line(fmt::format("tw::store_{}<{}>({}, {});", words, per_unit * target::bytes(type), address, unit_at(op.src, u, per_unit)));
     else line(fmt::format("*reinterpret_cast<{}*>({}) = {};", dtype_text(type), address, stored_text(op.src, u)));
     close_unrolled(units);
     close();

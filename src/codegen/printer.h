@@ -112,6 +112,7 @@ private:
     void search(const ir::Compute& op, const ir::Search& how);
     void masked_runs(int dst, const ir::Element& select, int run);
     void elementwise(int dst, const ir::Element& value, const ir::DeviceStmt& how);
+    void small_floats(const char* type, const std::string& name, const ir::Element& value, const ir::Distribution& d);
     std::vector<UnitText> word_leaves(const ir::Element& e, const ir::Distribution& d);
     std::string pair_text(const ir::Element& e, const std::vector<UnitText>& leaves, std::size_t& next, const std::string& v);
     void reduce(const ir::Reduce& op, const ir::DeviceStmt& how);

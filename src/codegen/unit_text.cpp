@@ -27,8 +27,10 @@ const char* hint_suffix(ir::CacheHint hint) {
     return "";
 }
 
-bool in_whole_words(DType type, int count) {
-    return target::bytes(type) == 4 || ((type == DType::BF16 || type == DType::F16) && count > 1);
+const char* words_of(DType type, int count) {
+    if (target::bytes(type) == 4) return "vector";
+    if (count == 1) return nullptr;
+    return type == DType::BF16 || type == DType::F16 ? "vector" : "bytes";
 }
 
 std::string times(const std::string& a, int n) {

@@ -12,16 +12,10 @@ namespace {
 using ir::AccessPlan;
 using ir::DType;
 
-// Elements of a register tile in one access of this many bytes: registers are words of 32 bits, so that other elements go one by one.
+// Elements of a register tile in one access of this many bytes: whole words of 32 bits, which other types are put together to or taken
+// apart from. Of 16-bit floats, which are words already, and of all others less than a word goes one by one.
 int width_of(DType type, int vector_bytes) {
-    const int size = target::bytes(type), width = std::max(1, vector_bytes / size);
-    return size == 4 || (size == 2 && (type == DType::BF16 || type == DType::F16) && width > 1) ? width : 1;
-}
-
-// Of bytes, whole words are read from shared memory and taken apart: where they are packed again, for the matrix unit, nothing of that is
-// left.
-int width_of_read(DType type, int vector_bytes) {
-    return target::bytes(type) == 1 && type != DType::Bool && vector_bytes % 4 == 0 ? vector_bytes : width_of(type, vector_bytes);
+    return type != DType::Bool && vector_bytes % 4 == 0 ? std::max(1, vector_bytes / target::bytes(type)) : 1;
 }
 
 class Accesses {
@@ -83,7 +77,7 @@ void plan_accesses(ir::Kernel& k, const Facts& facts) {
         if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) plan = accesses.plan(x->dst, 1);
         if (auto* x = std::get_if<ir::CpAsync>(&s.op); x && !x->whole_vectors)
             plan = accesses.plan(x->src, x->bytes / target::bytes(k.buffers[static_cast<std::size_t>(x->dst.buffer)].dtype));
-        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) width = width_of_read(type_of(x->dst), x->vector_bytes);
+        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) width = width_of(type_of(x->dst), x->vector_bytes);
         if (auto* x = std::get_if<ir::StoreShared>(&s.op)) width = width_of(type_of(x->src), x->vector_bytes);
         if (!plan && width == 0) return;
         set_device(s, [&](ir::DeviceStmt& d) { d.access = plan, d.width = width; });

@@ -39,10 +39,13 @@ Entry compiled(const ir::Kernel& k, const EmittedKernel& emitted, const fs::path
         std::string type = "int";
         if (a.kind == Argument::Kind::tensor) {
             const auto dtype = k.tensors[static_cast<std::size_t>(a.id)].dtype;
-            type = dtype == ir::DType::F32   ? "float*"
-                   : dtype == ir::DType::I32 ? "int*"
-                   : dtype == ir::DType::I64 ? "tw::i64*"
-                                             : "tw::u16*";
+            type = dtype == ir::DType::F32     ? "float*"
+                   : dtype == ir::DType::F64   ? "double*"
+                   : dtype == ir::DType::I32   ? "int*"
+                   : dtype == ir::DType::I64   ? "tw::i64*"
+                   : dtype == ir::DType::I8    ? "signed char*"
+                   : target::bytes(dtype) == 1 ? "tw::u8*"
+                                               : "tw::u16*";
         } else if (a.kind == Argument::Kind::scalar) {
             type = "float";
         }
@@ -207,6 +210,11 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu,
                              {"dropout", 0, {{1}, {1027}, {5000}}, {}},  // bf16
                              {"dropout", 5, {{1}, {1027}, {5000}}, {}},  // f32, added to a residual
                              {"../tests/codegen/cpu/decisions", 6, {{1}, {1000}}, {}},
+                             {"../tests/codegen/cpu/decisions", 7, {{1, 8}, {3, 600}, {2, 256}}, {}},
+                             {"../tests/codegen/cpu/decisions", 8, {{1, 8}, {9, 601}, {2, 256}}, {}},
+                             {"../tests/gpu/kernels/narrow_types", 0, {{1, 1}, {3, 700}}, {}},
+                             {"../tests/gpu/kernels/narrow_types", 3, {{1}, {1001}}, {}},
+                             {"quantize_sm90", 0, {{1, 16}, {3, 1008}}, {}},
                          }),
                          [](const auto& given) {
                              return fs::path(given.param.file).filename().string() + "_" + std::to_string(given.index);
@@ -225,6 +233,13 @@ TEST(OnCpuDecisions, EachIsTakenSomewhere) {
                               {"tw::floor_div(", "../tests/codegen/cpu/decisions", 3},
                               {"const bool place_any = x_own >= ", "../tests/codegen/cpu/decisions", 4},
                               {"tw::load_bytes<8>(", "../tests/codegen/cpu/decisions", 5},
+                              {"tw::load_bytes_nc<8>(", "../tests/codegen/cpu/decisions", 7},
+                              {"tw::store_bytes<8>(arena", "../tests/codegen/cpu/decisions", 7},
+                              {"tw::store_bytes<4>(p", "../tests/codegen/cpu/decisions", 7},
+                              {"tw::store_bytes<16>(p", "../tests/codegen/cpu/decisions", 7},
+                              {"tw::to_e4m3(float(x_[2 * v])", "../tests/codegen/cpu/decisions", 7},
+                              {"tw::store_between<8>(", "../tests/codegen/cpu/decisions", 8},
+                              {"tw::store_some<4>(", "../tests/gpu/kernels/narrow_types", 3},
                               {"tw::gelu_approx(", "bias_gelu", 0},
                               {"tw::philox(", "dropout", 0},
                               {"tw::mulhi(", "../tests/codegen/cpu/decisions", 6},

@@ -146,23 +146,31 @@ TW_DEVICE u8 to_small_float(float x, float largest) {
   if (steps >> (FRACTION + 1)) steps >>= 1, ++exponent;
   return sign | (steps >> FRACTION ? u8((exponent + bias) << FRACTION | (steps - (1 << FRACTION))) : u8(steps));
 }
-TW_DEVICE u8 to_e4m3(float x) {
 #if __CUDA_ARCH__ >= 890
-  u16 pair;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
-  return u8(pair);
+#define TW_SMALL_FLOAT(name, FRACTION, LARGEST)                                        \
+  TW_DEVICE void to_##name(float x, float y, u8& a, u8& b) {                           \
+    u16 pair;                                                                          \
+    asm("cvt.rn.satfinite." #name "x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(y), "f"(x)); \
+    a = u8(pair), b = u8(pair >> 8);                                                   \
+  }
 #else
-  return to_small_float<3>(x, 448.0f);
+#define TW_SMALL_FLOAT(name, FRACTION, LARGEST)                                                   \
+  TW_DEVICE void to_##name(float x, float y, u8& a, u8& b) {                                      \
+    a = to_small_float<FRACTION>(x, LARGEST), b = to_small_float<FRACTION>(y, LARGEST);           \
+  }
 #endif
+TW_SMALL_FLOAT(e4m3, 3, 448.0f)
+TW_SMALL_FLOAT(e5m2, 2, 57344.0f)
+#undef TW_SMALL_FLOAT
+TW_DEVICE u8 to_e4m3(float x) {
+  u8 a, b;
+  to_e4m3(x, 0.0f, a, b);
+  return a;
 }
 TW_DEVICE u8 to_e5m2(float x) {
-#if __CUDA_ARCH__ >= 890
-  u16 pair;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
-  return u8(pair);
-#else
-  return to_small_float<2>(x, 57344.0f);
-#endif
+  u8 a, b;
+  to_e5m2(x, 0.0f, a, b);
+  return a;
 }
 TW_DEVICE float e4m3_value(u8 bits) {  // its exponent and fraction in the place of f32's, 120 powers of two too small
   if ((bits & 0x7f) == 0x7f) return __uint_as_float(0x7fffffffu);
@@ -203,13 +211,6 @@ TW_DEVICE void load_vector(T* x, const void* p) {
     x[0] = *reinterpret_cast<const T*>(p);
   }
 }
-template <int BYTES, class T>
-TW_DEVICE void load_bytes(T* x, const void* p) {
-  static_assert(sizeof(T) == 1 && BYTES % 4 == 0, "whole words of bytes");
-  u32 words[BYTES / 4];
-  load_vector<BYTES>(words, p);
-  memcpy(x, words, BYTES);
-}
 // Read-only for the whole kernel: through the non-coherent path.
 template <int BYTES, class T>
 TW_DEVICE void load_vector_nc(T* x, const void* p) {
@@ -237,6 +238,25 @@ TW_DEVICE void store_vector(void* p, const T* x) {
     *reinterpret_cast<T*>(p) = x[0];
   }
 }
+
+// Elements of other sizes, in whole words.
+#define TW_BYTES_IN(suffix)                                \
+  template <int BYTES, class T>                            \
+  TW_DEVICE void load_bytes##suffix(T* x, const void* p) { \
+    u32 words[BYTES / 4];                                  \
+    load_vector##suffix<BYTES>(words, p);                  \
+    memcpy(x, words, BYTES);                               \
+  }
+#define TW_BYTES_OUT(suffix)                                \
+  template <int BYTES, class T>                             \
+  TW_DEVICE void store_bytes##suffix(void* p, const T* x) { \
+    u32 words[BYTES / 4];                                   \
+    memcpy(words, x, BYTES);                                \
+    store_vector##suffix<BYTES>(p, words);                  \
+  }
+TW_BYTES_IN()
+TW_BYTES_IN(_nc)
+TW_BYTES_OUT()
 
 // A 4 x 4 transpose over four neighbouring lanes: lane t of them has word t of four runs, and gets the four words of run t.
 TW_DEVICE void quad_transpose(u32 (&x)[4], int t) {
@@ -280,6 +300,14 @@ TW_HINTED(streaming)
 TW_HINTED(evict_first)
 TW_HINTED(evict_last)
 #undef TW_HINTED
+TW_BYTES_IN(_streaming)
+TW_BYTES_IN(_evict_first)
+TW_BYTES_IN(_evict_last)
+TW_BYTES_OUT(_streaming)
+TW_BYTES_OUT(_evict_first)
+TW_BYTES_OUT(_evict_last)
+#undef TW_BYTES_IN
+#undef TW_BYTES_OUT
 
 // N elements of which those from `count` on are not there: loads give `fill`, stores skip them.
 template <int N, class T>

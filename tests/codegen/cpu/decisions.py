@@ -1,6 +1,6 @@
 """One kernel for each decision that the printer takes by itself and no shipped kernel for CPUs shows (docs/trusted-base.md)."""
 import tilewright as tw
-from tilewright import bf16, f32, i8
+from tilewright import bf16, e4m3, f32, f64, i8
 
 M, N = tw.sizes("M N")
 
@@ -85,3 +85,29 @@ def drawn(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     n = tw.arange(128) + i
     word = tw.philox(n * 65537, -1, 4294967295, n, 7, 8, n)
     tw.store(Y[i], tw.load(X[i : i + 128], fill=0.0) + tw.mulhi(word, 1000).to(f32) + tw.uniform(word))
+
+
+@tw.kernel(target="sm_80", threads=32)
+def narrow_vectors(X: tw.Tensor(i8, M, N), Y: tw.Tensor(i8, M, N), Q: tw.Tensor(e4m3, M, N), Z: tw.Tensor(f64, M, N)):
+    """Elements that are no words go to memory, and come from it, in words."""
+    tw.assume(N % 8 == 0)
+    m = tw.grid(M)
+    for k in tw.range(tw.cdiv(N, 256)):
+        x = tw.load(X[m, k * 256 : k * 256 + 256], fill=3, layout=tw.blocked(vector=8))
+        s = tw.shared(i8, (256,))
+        tw.store(s, x)
+        tw.sync()
+        y = tw.load(s, layout=tw.blocked(vector=4))
+        tw.sync()
+        tw.store(Y[m, k * 256 : k * 256 + 256], (y.to(f32) * -1.0).to(i8))
+        tw.store(Q[m, k * 256 : k * 256 + 256], (x.to(f32) * 0.37).to(e4m3))
+        tw.store(Z[m, k * 256 : k * 256 + 256], x.to(f64))
+
+
+@tw.kernel(target="sm_80", threads=32)
+def narrow_edges(X: tw.Tensor(i8, M, N), Y: tw.Tensor(i8, M, N), n: tw.scalar(f32)):
+    """The same where a vector may lie across an end."""
+    m = tw.grid(M)
+    for k in tw.range(tw.cdiv(N, 256)):
+        x = tw.load(X[m, k * 256 - m % 8 * (N % 8) % 8 : k * 256 - m % 8 * (N % 8) % 8 + 256], fill=3)
+        tw.store(Y[m, k * 256 - m % 8 * (N % 8) % 8 : k * 256 - m % 8 * (N % 8) % 8 + 256], (x.to(f32) * -1.0).to(i8))
