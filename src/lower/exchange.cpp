@@ -6,6 +6,7 @@
 // totals that lie there. A relayout stores the tile and loads it with
 // the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
 // next round's stores after this round's loads; where a round has two reductions, each one's barrier does that for the other.
+// A reduction of what is known before another one's barrier shares it: what it folds is computed before that barrier, too.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -131,12 +132,18 @@ private:
         }
         part.shape.push_back(across);
         const int partial = fragment(name + "_partial", dtype, part, r.dst, s.loc);
-        out.push_back({ir::Reduce{partial, r.src, r.dim, r.op, across}, s.loc, "inside each warp"});
         const ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
+        ir::Region stores{{ir::Reduce{partial, r.src, r.dim, r.op, across}, s.loc, "inside each warp"},
+                          {ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""}};
+        if (shares_barrier(r.src, stores, out)) {
+            folded_[view.buffer] = false;
+            return fold_columns(r, view, dtype, name, s, out);
+        }
         const bool guarded = group.in_loop && !after_another(out);
+        out.push_back(std::move(stores[0]));
         if (guarded) out.push_back(group_sync(d_, cx_, group, s.loc, round_was_read));
         folded_[view.buffer] = guarded;
-        out.push_back({ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""});
+        out.push_back(std::move(stores[1]));
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
         fold_columns(r, view, dtype, name, s, out);
     }
@@ -153,6 +160,45 @@ private:
             return true;
         }
         return false;
+    }
+
+    // Puts `stores` before the barrier of the last reduction in this region, if `src` can be had there: what it is computed from behind
+    // that barrier is in registers, depends on nothing that is there, and goes before it.
+    bool shares_barrier(int src, const ir::Region& stores, ir::Region& out) const {
+        std::size_t barrier = 0;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const auto* store = std::get_if<ir::StoreShared>(&out[i].op);
+            if (store && folded_.count(store->dst.buffer)) barrier = i + 1;
+        }
+        if (barrier == 0) return false;
+        std::set<int> needed{src}, ahead;  // ahead: what is written before its time
+        ir::Region moved, stay;
+        for (std::size_t i = out.size(); i-- > barrier;) {
+            std::set<int> reads, writes;
+            bool binds = false;  // a number that what moves may use
+            ir::for_each_stmt(ir::Region{out[i]}, [&](const ir::Stmt& s) {
+                ir::visit_uses(s, {.reads = [&](int f) { reads.insert(f); }, .writes = [&](int f) { writes.insert(f); }});
+                binds |= std::holds_alternative<ir::Assign>(s.op);
+            });
+            if (!meet(writes, needed)) {
+                if (meet(reads, ahead) || binds) return false;
+                stay.push_back(out[i]);
+                continue;
+            }
+            if (!std::holds_alternative<ir::Compute>(out[i].op) && !std::holds_alternative<ir::Reduce>(out[i].op)) return false;
+            needed.insert(reads.begin(), reads.end());
+            ahead.insert(writes.begin(), writes.end());
+            moved.push_back(out[i]);
+        }
+        out.resize(barrier);
+        out.insert(out.end(), moved.rbegin(), moved.rend());
+        out.insert(out.end(), stores.begin(), stores.end());
+        out.insert(out.end(), stay.rbegin(), stay.rend());
+        return true;
+    }
+
+    static bool meet(const std::set<int>& a, const std::set<int>& b) {
+        return std::any_of(a.begin(), a.end(), [&](int x) { return b.count(x) > 0; });
     }
 
     // Every thread folds what the warps have left in the last dimension of a scratch.

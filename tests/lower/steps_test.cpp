@@ -138,8 +138,26 @@ TEST(Reductions, InALoopABarrierMoreUnlessAnotherReductionHasOne) {
     };
     EXPECT_EQ(barriers("tw.store(S[c], a)"), 2u);
     EXPECT_EQ(barriers("tw.store(S[c], tw.max(x - a, axis=0))"), 2u);
-    EXPECT_EQ(barriers("tw.store(S[c], tw.max(x - a, axis=0) + tw.min(x + a, axis=0))"), 3u);
+    EXPECT_EQ(barriers("b = tw.max(x - a, axis=0)\n    tw.store(S[c], tw.min(x + b, axis=0))"), 3u);
     EXPECT_EQ(barriers("if c > 2:\n        tw.store(S[c], tw.max(x - a, axis=0))"), 4u);  // not in every round
+}
+
+TEST(Reductions, ThoseThatDoNotNeedOneAnotherShareABarrier) {
+    auto barriers = [](const std::string& body) {
+        const std::string text = last(compile(
+            kernel_text("X: tw.Tensor(f32, N), S: tw.Tensor(f32, 4)", "x = tw.load(X[0:1024], fill=0.0)\na = tw.sum(x, axis=0)\n" + body)));
+        std::size_t n = 0;
+        for (auto at = text.find("block_sync"); at != std::string::npos; at = text.find("block_sync", at + 1)) ++n;
+        return n;
+    };
+    EXPECT_EQ(barriers("b = tw.sum(x * x, axis=0)\ntw.store(S[0], a)\ntw.store(S[1], b)"), 1u);
+    // What is computed of the first one's result, and stored, does not stand in the way.
+    EXPECT_EQ(barriers("tw.store(S[0], a * 2.0)\ny = tw.exp(x)\ntw.store(S[1], tw.max(y - 1.0, axis=0))"), 1u);
+    EXPECT_EQ(barriers("tw.store(S[1], tw.sum(x - a, axis=0))"), 2u);
+    // A tile that comes from memory behind the barrier is not asked for before it.
+    EXPECT_EQ(barriers("y = tw.load(X[1024:2048], fill=0.0)\ntw.store(S[0], a)\ntw.store(S[1], tw.sum(y, axis=0))"), 2u);
+    // Three at one barrier; a fourth that needs them at another.
+    EXPECT_EQ(barriers("b = tw.max(x, axis=0)\nc = tw.min(x, axis=0)\ntw.store(S[0], tw.sum(tw.exp(x - a - b - c), axis=0))"), 2u);
 }
 
 TEST(Reductions, InARoleTheBarrierIsANamedOnePerInstance) {
