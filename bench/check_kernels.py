@@ -38,12 +38,21 @@ AXES = ([dict(A=1, R=1, B=8), dict(A=3, R=37, B=72), dict(A=5, R=1000, B=264), d
 EXACT_SUMS = ([dict(M=1, N=8), dict(M=37, N=72), dict(M=100, N=301), dict(M=256, N=1000)], "signs", dict(tensor="X"))
 # Rows sorted by expert: fewer rows than experts, ragged groups, empty ones.
 EXPERTS = ([dict(T=3, P=5, E=8, N=8, K=8, BATCHES=1), dict(T=50, P=100, E=4, N=72, K=40, BATCHES=1), dict(T=300, P=600, E=8, N=264, K=136, BATCHES=2), dict(T=700, P=1400, E=32, N=520, K=264, BATCHES=5)], None, {})
+# P sources and V places of scatters; rows of a table and the positions that name them.
+SCATTERS = [dict(P=1, V=1, N=8), dict(P=37, V=5, N=72), dict(P=1000, V=301, N=264), dict(P=5000, V=70, N=1000), dict(P=300, V=4099, N=4096)]
+POSITIONS = [dict(L=1, P=1, V=1, N=8), dict(L=37, P=50, V=5, N=72), dict(L=600, P=500, V=1001, N=1032), dict(L=64, P=3000, V=70, N=4096)]
 # file or kernel -> (shapes, function of suite_inputs, its arguments)
 CONTENTS = {
     "add_f16": EXACT_SUMS,
     "add_bf16": EXACT_SUMS,
     "grouped_gemm_sm80.py": ([dict(T=50, P=100, E=4, N=72, K=40, TILES=8), dict(T=300, P=600, E=8, N=264, K=136, TILES=20)], "routed_tiles", dict(top_k=2, balanced=False, tile=64)),
     "tall_reductions.py": AXES,
+    "embedding_gradient": (POSITIONS, "sorted_tokens", {}),
+    "embedding_gradient_atomic": (SCATTERS, "places", dict(tensor="token")),
+    "weighted_rows_atomic": (SCATTERS, "places", dict(tensor="token")),
+    "bincount": (SCATTERS, "places", dict(tensor="X")),
+    "weighted_bincount": (SCATTERS, "places", dict(tensor="X")),
+    "histogram": (SCATTERS, None, {}),
     "grouped_gemm_sm90.py": EXPERTS,
     "gathered_swiglu_sm90.py": EXPERTS,
 }

@@ -315,6 +315,21 @@ def gradient(name):
     return draw
 
 
+def index_add(d):
+    v, p, n = d.size(1, 3000), d.size(1, 5000), d.size(1, 2000)
+    out, rows = torch.randn(v, n, generator=d.generator, device=d.device), d.tensor(p, n, dtype=d.dtype())
+    index = torch.randint(-2, v + 2, (p,), generator=d.generator, device=d.device).to(d.dtype(torch.int32, torch.int64))
+    want = torch.cat([out.double(), torch.zeros(1, n, device=d.device, dtype=torch.float64)]).index_add_(0, torch.where((index < 0) | (index >= v), v, index).long(), rows.double())[:v]
+    return (out, index, rows), {}, lambda: want
+
+
+def bincount(d):
+    length = d.size(1, 5000)
+    x = torch.randint(-2, length + 2, [d.size(1, 3000) for _ in range(d.random.randint(1, 2))], generator=d.generator, device=d.device).to(d.dtype(torch.int32, torch.int64))
+    want = torch.bincount(x[(x >= 0) & (x < length)].long().reshape(-1), minlength=length).to(torch.int32)
+    return (x, length), {}, lambda: want
+
+
 def dropout(d):
     from tilewright._random import uniform, words_of
     x, seed, offset = d.tensor(*(d.size(1, 300) for _ in range(d.random.randint(1, 3)))), d.random.getrandbits(62), d.random.getrandbits(40)
@@ -322,18 +337,34 @@ def dropout(d):
     return (x, 0.25), {"seed": seed, "offset": offset}, lambda: kept * x.double() / 0.75
 
 
+def dropout_add(d):
+    (x, p), named, dropped = dropout(d)
+    residual = d.tensor(*x.shape, dtype=x.dtype)
+    return (x, p, residual), named, lambda: dropped() + residual.double()
+
+
+IN_PLACE = {"index_add"}
+OPERATION = {"dropout_add": "dropout"}  # cases that are another form of an operation
+
+
+def call(name, given, named):
+    """What an operation gives; where it works in place, its first argument."""
+    made = getattr(ops, OPERATION.get(name, name))(*given, **named)
+    return given[0] if made is None else made
+
+
 CASES = [matmul, matmul, matmul, matmul, linear, linear, linear, matmul_gated, attention, attention, attention, along("softmax", lambda x, dim: torch.softmax(x, dim)),
          along("logsumexp", lambda x, dim: torch.logsumexp(x, dim)), along("sum", lambda x, dim: x.sum(dim)), along("mean", lambda x, dim: x.mean(dim)),
          along("max", lambda x, dim: x.amax(dim)), along("min", lambda x, dim: x.amin(dim)), along("argmax", lambda x, dim: x.argmax(dim)), along("cumsum", lambda x, dim: x.cumsum(dim)),
          along("cumprod", lambda x, dim: x.cumprod(dim), scale=0.01, shift=1.0), norm("layernorm"), norm("layernorm"), norm("rmsnorm"), cross_entropy, rope, transpose,
          elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm, moe,
-         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_f32, matmul_f32, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward"), dropout]
+         matmul_fp8, matmul_fp8, matmul_fp8_blocks, matmul_f32, matmul_f32, matmul_int8, linear_w4, attention_variant, attention_packed, decode, decode_paged, gradient("rmsnorm_backward"), gradient("layernorm_backward"), dropout, dropout_add, index_add, bincount]
 
 
 def judge(got, want):
     if isinstance(got, tuple):
         return max((judge(g, w) for g, w in zip(got, want)), key=lambda both: both[0] / both[1])
-    if got.dtype == torch.int64:
+    if got.dtype in (torch.int64, torch.int32):
         return float((got != want).float().mean()), 0.0
     if not want.numel():
         return 0.0, 1.0
@@ -358,7 +389,7 @@ def again(name, given, named, want):
     _tables.record = lambda *a: (through.append(1), record(*a))[1]
     try:
         with torch.no_grad():
-            got = getattr(ops, name)(*moved, **moved_named)
+            got = call(name, moved, moved_named)
             torch.cuda.synchronize()
     finally:
         _tables.record = record
@@ -389,20 +420,21 @@ def main():
             break
         case = cases[i % len(cases)]
         given, named, reference = case(draw)
+        kept = [v.clone() if isinstance(v, torch.Tensor) and case.__name__ in IN_PLACE else v for v in given]  # of what is updated in place
         before = set(ops.fallbacks())
         shapes = [f"{str(t.dtype)[6:]}{list(t.shape)}" + ("" if t.is_contiguous() else f" strides {list(t.stride())}") for t in given if isinstance(t, torch.Tensor)]
         row = {"operation": case.__name__, "arguments": shapes, "options": {k: (v if not isinstance(v, torch.Tensor) else "tensor") for k, v in named.items() if v is not None}}
         started = time.time()
         try:
             with torch.no_grad():
-                got = getattr(ops, case.__name__)(*given, **named)
+                got = call(case.__name__, given, named)
                 if o.device != "cpu":
                     torch.cuda.synchronize()
             want = reference()
             error, tolerance = judge(got, want)
             row.update(error=error, tolerance=tolerance, right=shapes_of(got) == shapes_of(want) and error <= tolerance)
             if o.device != "cpu":
-                row["again"], error, right = again(case.__name__, given, named, want)
+                row["again"], error, right = again(case.__name__, kept, named, want)
                 row.update(error_again=error, right=row["right"] and right)
         except Exception as problem:  # noqa: BLE001
             row.update(right=False, problem=f"{type(problem).__name__}: {problem}"[:600])

@@ -171,6 +171,13 @@ def sorted_tokens(sizes, seed=4):
     return {"order": [p for _, p in pairs], "token": [v for v, _ in pairs], "starts": starts}
 
 
+def places(sizes, tensor, seed=5):
+    """Of P sources, places among V: many of them the same, some outside on either side."""
+    generator = random.Random(seed)
+    most = max(1, sizes["V"] // 3)
+    return {tensor: [generator.choice((generator.randrange(sizes["V"]), generator.randrange(most), generator.randrange(-2, sizes["V"] + 3))) for _ in range(sizes["P"])]}
+
+
 def make(name, sizes, arguments):
     function = globals().get(name)
     if not callable(function):
