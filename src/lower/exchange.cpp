@@ -5,7 +5,8 @@
 // does the same with the totals of the warps and adds those that come before; a reduction of the same tile after it folds the
 // totals that lie there. A relayout stores the tile and loads it with
 // the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
-// next round's stores after this round's loads; where a round has two reductions, each one's barrier does that for the other.
+// next round's stores after this round's loads; where a round has two reductions, each one's barrier does that for the other; where rounds
+// are counted, they use two scratches in turn.
 // A reduction of what is known before another one's barrier shares it: what it folds is computed before that barrier, too.
 #include <algorithm>
 #include <map>
@@ -68,6 +69,7 @@ public:
                 if (const auto* r = std::get_if<Relayout>(&d_.sugar[static_cast<std::size_t>(sugar->id)]))
                     return relayout(*r, s, group, out);
             }
+            if (auto* loop = std::get_if<ir::For>(&s.op); loop && !group.in_loop && loop->step.is_constant(1)) take_turns(*loop);
             out.push_back(std::move(s));
         });
     }
@@ -160,6 +162,43 @@ private:
             return true;
         }
         return false;
+    }
+
+    // Of a loop that is not in another one and counts by one: two scratches that its rounds use in turn, instead of a barrier before the
+    // stores of the next round. Between two rounds' stores to one of them every thread meets the round's between.
+    void take_turns(ir::For& loop) {
+        ir::Region& body = loop.body;
+        for (std::size_t i = 1; i < body.size(); ++i) {
+            const auto* first = std::get_if<ir::StoreShared>(&body[i].op);
+            if (!first || !folded_.count(first->dst.buffer) || !folded_[first->dst.buffer]) continue;
+            body.erase(body.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+            std::set<int> twice;  // with those that share its barrier
+            for (std::size_t j = i - 1; j < body.size() && !is_barrier(body[j]); ++j) {
+                const auto* store = std::get_if<ir::StoreShared>(&body[j].op);
+                if (store && folded_.count(store->dst.buffer)) twice.insert(store->dst.buffer);
+            }
+            for (int buffer : twice) {
+                ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(buffer)];
+                b.dims.insert(b.dims.begin(), {{2}, {b.bytes / target::bytes(b.dtype)}});
+                b.bytes *= 2;
+                folded_[buffer] = false;
+            }
+            ir::for_each_stmt(body, [&](ir::Stmt& s) {
+                auto* store = std::get_if<ir::StoreShared>(&s.op);
+                auto* load = std::get_if<ir::LoadShared>(&s.op);
+                if (store && twice.count(store->dst.buffer)) in_turn(store->dst, loop.var);
+                if (load && twice.count(load->src.buffer)) in_turn(load->src, loop.var);
+            });
+            return;
+        }
+    }
+    static bool is_barrier(const ir::Stmt& s) {
+        return std::holds_alternative<ir::BlockSync>(s.op) || std::holds_alternative<ir::NamedSync>(s.op) ||
+               std::holds_alternative<ir::WarpSync>(s.op);
+    }
+    static void in_turn(ir::SharedView& view, int round) {
+        view.origin.insert(view.origin.begin(), ir::var_expr(round) % 2);
+        for (int& d : view.dims) ++d;
     }
 
     // Puts `stores` before the barrier of the last reduction in this region, if `src` can be had there: what it is computed from behind

@@ -127,19 +127,21 @@ TEST(Reductions, AcrossWarpsThroughScratchWithABarrier) {
     EXPECT_EQ(text.find("block_sync"), text.rfind("block_sync")) << text;
 }
 
-TEST(Reductions, InALoopABarrierMoreUnlessAnotherReductionHasOne) {
-    auto barriers = [](const std::string& rest) {
-        const std::string text = last(compile(kernel_text(
-            "X: tw.Tensor(f32, N), S: tw.Tensor(f32, 4)",
-            "for c in tw.range(4):\n    x = tw.load(X[c * 512 : c * 512 + 512], fill=0.0)\n    a = tw.sum(x, axis=0)\n    " + rest)));
+TEST(Reductions, InALoopABarrierMoreUnlessAnotherReductionHasOneOrRoundsTakeTurns) {
+    auto barriers = [](const std::string& rest, const std::string& loop = "for c in tw.range(4):") {
+        const std::string text = last(
+            compile(kernel_text("X: tw.Tensor(f32, N), S: tw.Tensor(f32, 4)",
+                                loop + "\n    x = tw.load(X[c * 512 : c * 512 + 512], fill=0.0)\n    a = tw.sum(x, axis=0)\n    " + rest)));
         std::size_t n = 0;
         for (auto at = text.find("block_sync"); at != std::string::npos; at = text.find("block_sync", at + 1)) ++n;
         return n;
     };
-    EXPECT_EQ(barriers("tw.store(S[c], a)"), 2u);
+    EXPECT_EQ(barriers("tw.store(S[c], a)"), 1u);
+    EXPECT_EQ(barriers("tw.store(S[c], a)", "for c in tw.range(tw.grid(2), 4, step=2):"), 2u);       // rounds that are not counted by one
+    EXPECT_EQ(barriers("tw.store(S[c], a)", "for b in tw.range(1):\n  for c in tw.range(4):"), 2u);  // the inner loop begins anew
     EXPECT_EQ(barriers("tw.store(S[c], tw.max(x - a, axis=0))"), 2u);
     EXPECT_EQ(barriers("b = tw.max(x - a, axis=0)\n    tw.store(S[c], tw.min(x + b, axis=0))"), 3u);
-    EXPECT_EQ(barriers("if c > 2:\n        tw.store(S[c], tw.max(x - a, axis=0))"), 4u);  // not in every round
+    EXPECT_EQ(barriers("if c > 2:\n        tw.store(S[c], tw.max(x - a, axis=0))"), 3u);  // not in every round
 }
 
 TEST(Reductions, ThoseThatDoNotNeedOneAnotherShareABarrier) {
