@@ -48,7 +48,32 @@ CASES = [
     ("gemm bf16 4096^3, clusters", "gemm_cluster_sm90", "gemm_cluster", {"M": 4096, "N": 4096, "K": 4096}, {"M": 200, "N": 264, "K": 136}),
     ("attention bf16 d128, 4 x 16 heads, 4096", "attention_sm90", "attention", {"B": 4, "HK": 16, "S": 4096, "T": 4096}, {"B": 1, "HK": 3, "S": 200, "T": 333}),
     ("attention causal bf16 d128, 4 x 16 heads, 4096", "attention_sm90", "attention_causal", {"B": 4, "HK": 16, "S": 4096, "T": 4096}, {"B": 1, "HK": 3, "S": 333, "T": 333}),
+    ("softmax bf16 1024x50001, clusters", "softmax_sm90", "softmax", {"M": 1024, "N": 50001}, {"M": 5, "N": 20011}),
+    ("cumsum bf16 8192x2047", "cumsum_sm90", "cumsum", {"M": 8192, "N": 2047}, {"M": 37, "N": 1001}),
+    ("grouped_gemm bf16 E8 (sm_80)", "grouped_gemm_sm80", "grouped_gemm", {"T": 2048, "P": 4096, "E": 8, "N": 4096, "K": 2048, "TILES": 72}, {"T": 50, "P": 100, "E": 4, "N": 72, "K": 40, "TILES": 8}),
+    ("grouped_gemm bf16 E8", "grouped_gemm_sm90", "grouped_gemm", {"P": 4096, "E": 8, "N": 4096, "K": 4096, "BATCHES": 4}, {"P": 100, "E": 4, "N": 72, "K": 520, "BATCHES": 1}),
+    ("gathered_gemm bf16 E8", "grouped_gemm_sm90", "gathered_gemm", {"T": 2048, "P": 4096, "E": 8, "N": 4096, "K": 4096, "BATCHES": 4}, {"T": 50, "P": 100, "E": 4, "N": 72, "K": 40, "BATCHES": 1}),
+    ("gathered_swiglu bf16 E8", "gathered_swiglu_sm90", "gathered_swiglu", {"T": 2048, "P": 4096, "E": 8, "N": 4096, "K": 4096, "BATCHES": 4}, {"T": 50, "P": 100, "E": 4, "N": 72, "K": 40, "BATCHES": 1}),
+    ("cache_update bf16", "cache_update_sm90", "cache_update", {"T": 8192, "S": 16384, "N": 4096}, {"T": 37, "S": 100, "N": 1000}),
+    ("permute_rows bf16", "cache_update_sm90", "permute_rows", {"T": 8192, "N": 4096}, {"T": 37, "N": 1000}),
+    ("embedding_gradient_atomic bf16", "scatter_add", "embedding_gradient_atomic", {"P": 16384, "N": 1024, "V": 32000}, {"P": 37, "N": 1000, "V": 5}),
+    ("weighted_rows_atomic bf16", "scatter_add", "weighted_rows_atomic", {"P": 16384, "N": 1024, "V": 32000}, {"P": 37, "N": 1000, "V": 5}),
+    ("bincount i32", "scatter_add", "bincount", {"P": 1 << 24, "V": 4096}, {"P": 3001, "V": 7}),
 ]
+# Index tensors: a function of bench/suite_inputs.py and its arguments, by kernel.
+INDICES = {
+    ("grouped_gemm_sm80", "grouped_gemm"): ("routed_tiles", {"top_k": 2, "balanced": False, "tile": 64}),
+    ("grouped_gemm_sm90", "grouped_gemm"): ("routed_rows", {"load": "zipf"}),
+    ("grouped_gemm_sm90", "gathered_gemm"): ("routed_rows", {"load": "zipf"}),
+    ("gathered_swiglu_sm90", "gathered_swiglu"): ("routed_rows", {"load": "zipf"}),
+    ("cache_update_sm90", "cache_update"): ("places", {"tensor": "slot", "count": "T", "of": "S", "distinct": True}),
+    ("cache_update_sm90", "permute_rows"): ("places", {"tensor": "to", "count": "T", "of": "T", "distinct": True}),
+    ("scatter_add", "embedding_gradient_atomic"): ("places", {"tensor": "token", "count": "P", "of": "V"}),
+    ("scatter_add", "weighted_rows_atomic"): ("places", {"tensor": "token", "count": "P", "of": "V"}),
+    ("scatter_add", "bincount"): ("places", {"tensor": "X", "count": "P", "of": "V"}),
+}
+# Kernels that leave elements of their outputs as they were, or add to them: those start at zero, not poisoned.
+KEEPS = ("cache_update", "embedding_gradient_atomic")
 
 
 # Every other kernel of these files, at the first of the sizes that a variant of it takes.
@@ -229,6 +254,7 @@ def run(o):
     import torch
     import harness
     import plan
+    import suite_inputs
     out, cases, failed = pathlib.Path(o.out), [], False
     index = json.loads((out / "index.json").read_text())
     before = {c["case"]: c for c in json.loads(pathlib.Path(o.json).read_text())["cases"]} if o.json and os.path.exists(o.json) else {}
@@ -268,10 +294,16 @@ def run(o):
 
         def made(sizes):
             tensors = {}
+            function, arguments = INDICES.get((pathlib.Path(entry["file"]).stem, entry["kernel"]), (None, {}))
+            if function == "routed_rows":
+                arguments = {**arguments, "tokens": sizes.get("T", sizes["P"])}
+            indices = suite_inputs.make(function, sizes, arguments) if function else {}
             for t in described["tensors"]:
                 shape, strides = ([plan.value(d, sizes) for d in t[what]] for what in ("dims", "strides"))
                 dtype = getattr(torch, plan.DTYPES.get(t["dtype"], t["dtype"]))
-                if dtype in (torch.int8, torch.uint8, torch.int32):
+                if t["name"] in indices:
+                    values = torch.tensor(indices[t["name"]], device="cuda", dtype=torch.int32).view(shape)
+                elif dtype in (torch.int8, torch.uint8, torch.int32):
                     values = torch.randint(-8, 8, shape, device="cuda", dtype=torch.int32)
                 else:  # a row's log-sum is above its elements
                     values = torch.randn(shape, device="cuda", dtype=torch.float32) + (12.0 if t["name"] == "LSE" and not t["output"] else 0.0)
@@ -299,7 +331,7 @@ def run(o):
                 want = reference(entry["kernel"], tensors, scalars)
                 for form, call in (("cute", cute(tensors, sizes)), ("cuda", planned.prepare(scalars, **tensors))):
                     for t in outputs:
-                        tensors[t["name"]].zero_() if t["zeroed"] else harness.poison(tensors[t["name"]])
+                        tensors[t["name"]].zero_() if t["zeroed"] or entry["kernel"] in KEEPS else harness.poison(tensors[t["name"]])
                     call()
                     torch.cuda.synchronize()
                     answers[form] = {t["name"]: tensors[t["name"]].clone() for t in outputs}
@@ -308,7 +340,7 @@ def run(o):
                         row["checks"].append({"form": form, "against": "fp64", "sizes": sizes, **harness.check(first.reshape(want.shape), want, tolerance)})
                 for t in outputs:
                     ours, theirs = answers["cute"][t["name"]], answers["cuda"][t["name"]]
-                    got = harness.check(ours.double(), theirs.double(), 1e-6 if t["dtype"] in ("f32", "i32") else 2e-3)
+                    got = harness.check(ours.double(), theirs.double(), (1e-5 if "atomic" in entry["kernel"] else 1e-6) if t["dtype"] in ("f32", "i32") else 2e-3)
                     row["checks"].append({"form": "cute", "against": "our CUDA text", "output": t["name"], "sizes": sizes, "equal_bits": bool(torch.equal(ours.view(torch.uint8), theirs.view(torch.uint8))), **got})
                 if not all(c["ok"] for c in row["checks"]):
                     row["status"] = "wrong"

@@ -114,6 +114,13 @@ def routed_rows(sizes, tokens, load="balanced", high=256, step=32, together=8, m
     return made
 
 
+def places(sizes, tensor, count, of, distinct=False, seed=9):
+    """As many places as the size `count` says among those of the size `of`; each at most once where they are distinct."""
+    generator = random.Random(seed)
+    draw = generator.sample if distinct else generator.choices
+    return {tensor: draw(range(sizes[of]), k=sizes[count])}
+
+
 def signs(sizes, tensor, seed=1):
     """An M x N matrix of -1, 0 and 1. Every partial sum of up to 256 rows is a whole number that 16 bits hold exactly, in any order."""
     if sizes["M"] > 256:

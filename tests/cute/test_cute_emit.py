@@ -64,9 +64,25 @@ def test_blocks_of_a_cluster_read_each_other():
     assert wide and all("tw::cluster_arrive();" in text and "mapa.u64" in text for text in wide)
 
 
+def test_rows_that_an_index_tensor_names():
+    """Loads, stores, copies and additions: a value's row is the one that the fragment of indices holds, and its test asks for both ends at once."""
+    texts = {k["launcher"]: k["source"] for file in ("cache_update_sm90", "scatter_add", "grouped_gemm_sm80") for k in kernels_of(f"kernels/{file}.py")}
+    assert all("tw::gathered(" in text and "uint32_t(" in text for name, text in texts.items() if "update" not in name), [name for name, text in texts.items() if "tw::gathered(" not in text]
+    permuted = next(text for name, text in texts.items() if name.startswith("permute_rows"))
+    assert "tw::at_one_row<0>(Y_)" in permuted and "tw::place_in_row<0, false>(places(v), rows(v))" in permuted
+    assert any("tw::copy_inside<" in text for text in texts.values()) and any("atomicAdd(&in_rows(v)" in text for text in texts.values())
+
+
+def test_products_of_every_width():
+    """CuTe declares products of 160 columns and the like only when it is asked to, before its first header."""
+    wide = [k["source"] for k in kernels_of("kernels/grouped_gemm_sm90.py") if "SM90_64x160x16" in k["source"]]
+    assert wide and all(text.index("#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED") < text.index("#include <cute/tensor.hpp>") for text in wide)
+    assert not any("EXTENDED" in k["source"] for k in kernels_of("kernels/gemm_sm90.py"))
+
+
 def test_what_has_no_text_is_refused_with_its_place():
-    ran = emit(SOURCE / "kernels/grouped_gemm_sm80.py", "--to", "cute")
-    assert ran.returncode == 1 and re.search(r"grouped_gemm_sm80\.py:\d+: .*--to cute has no text for a tile whose rows are taken from a list", ran.stderr), ran.stderr
+    ran = emit(SOURCE / "kernels/transpose_sm90.py", "--to", "cute")
+    assert ran.returncode == 1 and re.search(r"transpose_sm90\.py:\d+: .*--to cute has no text for copies in whole vectors from rows", ran.stderr), ran.stderr
     # The others of a file are there all the same.
     softmax = kernels_of("kernels/softmax_sm90.py", "--kernel", "softmax")
     assert any("error" in k for k in softmax) and any("source" in k for k in softmax)

@@ -49,8 +49,7 @@ std::string candidate_text(const std::string& name, const std::string& computes,
                            const std::set<std::string>& helpers, const std::string& functions) {
     std::string head = fmt::format("// {}\n", comment_text(fmt::format("{} in CuTe, made by tilewright.", name)));
     if (!computes.empty()) head += "// " + comment_text("computes " + computes) + "\n";
-    head += "#include <cute/tensor.hpp>\n";
-    if (arch == "sm_90a") head += "#include <cutlass/arch/barrier.h>\n#include <cutlass/arch/reg_reconfig.h>\n";
+    head += cute::include_text(arch, helpers);
     for (const char* constant : {"INFINITY", "NAN"}) {  // the host's headers have them, NVRTC's have not
         if (functions.find(constant) == std::string::npos) continue;
         head += fmt::format("#ifndef {0}\n#define {0} __int_as_float({1})\n#endif\n", constant,

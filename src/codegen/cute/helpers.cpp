@@ -152,9 +152,9 @@ CUTE_DEVICE void load_some(Src const& src, At const& at, Left const& left, Fill 
         {"store_inside", {}, R"(// Stores a thread's vectors of a tile that a bound cuts; what is beyond the bound is not written.
 template <class Op, int V, class Src, class At, class Left, class Dst>
 CUTE_DEVICE void store_inside(Src const& src, At const& at, Left const& left, Dst&& dst) {
-  using Word = uint_bit_t<V * sizeof(typename remove_cvref_t<Dst>::value_type) * 8>;
+  using Word = uint_bit_t<V * sizeof(typename Src::value_type) * 8>;
   CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
+  for (int i = 0; i < size(src); i += V) {
     if (elem_less(at(i), left)) Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)));
   }
 }
@@ -163,7 +163,7 @@ CUTE_DEVICE void store_inside(Src const& src, At const& at, Left const& left, Ds
 template <int V, class Src, class At, class Left, class Dst>
 CUTE_DEVICE void store_some(Src const& src, At const& at, Left const& left, Dst&& dst) {
   CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
+  for (int i = 0; i < size(src); i += V) {
     int const count = values_inside(at(i), left);
     CUTE_UNROLL
     for (int j = 0; j < V; ++j) {
@@ -195,9 +195,9 @@ CUTE_DEVICE void load_between(Src const& src, At const& at, First const& first, 
 )"},
         {"store_between", {}, R"(template <class Op, int V, class Src, class At, class First, class Left, class Dst>
 CUTE_DEVICE void store_between(Src const& src, At const& at, First const& first, Left const& left, Dst&& dst) {
-  using Word = uint_bit_t<V * sizeof(typename remove_cvref_t<Dst>::value_type) * 8>;
+  using Word = uint_bit_t<V * sizeof(typename Src::value_type) * 8>;
   CUTE_UNROLL
-  for (int i = 0; i < size(dst); i += V) {
+  for (int i = 0; i < size(src); i += V) {
     if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), left)) {
       Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)));
     } else {
@@ -205,6 +205,74 @@ CUTE_DEVICE void store_between(Src const& src, At const& at, First const& first,
       for (int j = i; j < i + V; ++j) {
         if (elem_leq(first, at(j)) && elem_less(at(j), left)) dst(j) = src(j);
       }
+    }
+  }
+}
+)"},
+        {"gathered",
+         {},
+         R"(// Tiles whose rows a list of indices names. A tensor with all its rows in the place of the first one; the values of a tile of that, each
+// moved to row rows(v); and the place of a value with the named row in it (then the tile's own row too, where that is limited).
+template <int Mode, class Tensor_>
+CUTE_DEVICE auto at_one_row(Tensor_ const& t) {
+  return make_tensor(t.data(), make_layout(shape(t), replace<Mode>(stride(t), _0{})));
+}
+template <class Values, class Rows>
+struct Gathered {
+  Values values;
+  Rows rows;
+  int64_t pitch;
+  CUTE_DEVICE auto& operator()(int v) const { return *(&values(v) + rows(v) * pitch); }
+};
+template <class Values, class Rows>
+CUTE_DEVICE Gathered<Values, Rows> gathered(Values const& values, Rows const& rows, int64_t pitch) { return {values, rows, pitch}; }
+template <int Mode, bool Limited, class Place>
+CUTE_DEVICE auto place_in_row(Place const& place, int row) {
+  auto const named = replace<Mode>(place, uint32_t(row));
+  if constexpr (Limited) return append(named, get<Mode>(place));
+  else return named;
+}
+)"},
+        {"copy_inside", {}, R"(// Asynchronous copies of a thread's vectors; zeros for what is outside.
+template <class Op, int V, class Src, class At, class Left, class Dst>
+CUTE_DEVICE void copy_inside(Src const& src, At const& at, Left const& left, Dst&& dst) {
+  using Word = uint_bit_t<V * sizeof(typename remove_cvref_t<Dst>::value_type) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    bool const inside = elem_less(at(i), left);
+    auto const& from = *(inside ? &src(i) : &src.values(i));
+    Op::copy(reinterpret_cast<Word const&>(from), reinterpret_cast<Word&>(dst(i)), inside);
+  }
+}
+)"},
+        {"copy_between", {}, R"(// The same where the tile may begin before the tensor; the vectors across an end go element by element.
+template <class Op, int V, class Src, class At, class First, class Left, class Dst>
+CUTE_DEVICE void copy_between(Src const& src, At const& at, First const& first, Left const& left, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_leq(first, at(i)) && elem_less(at(i + V - 1), left)) {
+      Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)), true);
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) dst(j) = elem_leq(first, at(j)) && elem_less(at(j), left) ? T(src(j)) : T(0);
+    }
+  }
+}
+)"},
+        {"copy_some", {}, R"(// The same where the bound may lie inside a vector.
+template <class Op, int V, class Src, class At, class Left, class Dst>
+CUTE_DEVICE void copy_some(Src const& src, At const& at, Left const& left, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_less(at(i + V - 1), left)) {
+      Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)), true);
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) dst(j) = elem_less(at(j), left) ? T(src(j)) : T(0);
     }
   }
 }
@@ -445,6 +513,13 @@ CUTE_DEVICE uint32_t philox(uint32_t k0, uint32_t k1, uint32_t c0, uint32_t c1, 
 }
 
 }  // namespace
+
+std::string include_text(const std::string& arch, const std::set<std::string>& names) {
+    std::string text = names.count(all_wgmma_widths) ? "#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED\n" : "";
+    text += "#include <cute/tensor.hpp>\n";
+    if (arch == "sm_90a") text += "#include <cutlass/arch/barrier.h>\n#include <cutlass/arch/reg_reconfig.h>\n";
+    return text;
+}
 
 std::string helper_text(const std::set<std::string>& names) {
     std::set<std::string> wanted = names;

@@ -362,9 +362,7 @@ Expected<CuteKernel, EmitFailure> Printer::run() {
     if (!k_.doc.empty()) comment(k_.doc.substr(0, k_.doc.find('\n')));
     if (!k_.computes.text.empty()) comment("computes " + k_.computes.text);
     for (const auto& a : k_.assumptions) comment("assumes " + ir::to_string(a.condition, ir::names_of(k_)));
-    head += "#include <cute/tensor.hpp>\n";
-    if (k_.arch == "sm_90a") head += "#include <cutlass/arch/barrier.h>\n#include <cutlass/arch/reg_reconfig.h>\n";
-    head += "\nusing namespace cute;\n\n" + helper_text(helpers_);
+    head += include_text(k_.arch, helpers_) + "\nusing namespace cute;\n\n" + helper_text(helpers_);
     for (const auto& [product, text] : products_) head += fmt::format("using {} = {};\n", product, text);
     if (!products_.empty()) head += "\n";
     std::string templates;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "codegen/cute/helpers.h"
 #include "codegen/cute/printer.h"
 #include "codegen/user_text.h"
 
@@ -155,6 +156,8 @@ void Printer::find_products() {
             const int m = c.shape[0], n = c.shape[1];
             if (n > 256 || n % 8 != 0) return fail(fmt::format("a wgmma of {} columns", n));
             const std::string atom = wgmma_atom(dt, dtype(o->acc), n, a_operand(*o), major_of(k_, o->b));
+            constexpr int declared[] = {8, 16, 32, 64, 96, 128, 192, 256};  // by cute/arch/mma_sm90_gmma.hpp
+            if (std::find(std::begin(declared), std::end(declared), n) == std::end(declared)) use(all_wgmma_widths);
             if (atom.empty()) return fail(fmt::format("a wgmma of {} into {}", target::name(dt), target::name(dtype(o->acc))));
             const std::string name = product(fmt::format("TiledMMA<MMA_Atom<{}>, Layout<Shape<_1, _1, _1>>>", atom));
             if (const auto* a = std::get_if<int>(&o->a)) {

@@ -41,31 +41,65 @@ std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr
 }
 
 std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view, const ir::AccessPlan& plan) {
-    if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
     Tile tile;
-    tile.tensor = tile_text(names_.tensors[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
-    for (const ir::AccessPlan::Dim& d : plan.dims) tile.tested |= d.tested, tile.before |= d.from_start;
+    std::string tensor = names_.tensors[static_cast<std::size_t>(view.tensor)];
+    if (view.gather_dim >= 0) use("gathered"), tensor = fmt::format("tw::at_one_row<{}>({})", view.gather_dim, tensor);
+    tile.tensor = tile_text(tensor, view.origin, view.dims, view.extents);
+    for (std::size_t i = 0; i < plan.dims.size(); ++i) {
+        tile.tested |= plan.dims[i].tested || view.dims[i] == view.gather_dim;
+        tile.before |= plan.dims[i].from_start && view.dims[i] != view.gather_dim;  // of a named row one comparison asks for both ends
+    }
     return tile;
 }
 
+// The view's dimension whose places an index fragment holds.
+std::size_t Printer::gathered_dim(const ir::GlobalView& view) const {
+    return static_cast<std::size_t>(std::find(view.dims.begin(), view.dims.end(), view.gather_dim) - view.dims.begin());
+}
+
+// Of a tile whose rows an index fragment names: its values, of which `part` has the places in one row.
+std::string Printer::gathered(const ir::GlobalView& view, const ir::Distribution& d, const char* part) {
+    if (view.gather_dim < 0) return part;
+    line(fmt::format("Tensor rows = {};", values_as(view.gather_fragment, {static_cast<int>(gathered_dim(view))}, d, {})));
+    line(fmt::format("auto&& in_rows = tw::gathered({}, rows, int64_t(get<{}>(stride({}))));", part, view.gather_dim,
+                     names_.tensors[static_cast<std::size_t>(view.tensor)]));
+    return "in_rows";
+}
+
 // After the loop over values is unrolled, `at` is a constant for each value and `left` one number for each thread. A dimension that is not
-// tested has its extent there: the comparison is true by itself.
+// tested has its extent there: the comparison is true by itself. The row that an index fragment names stands in the place of the tile's
+// own row, which follows at the end where it has a limit too.
 void Printer::coordinates(const ir::GlobalView& view, const ir::AccessPlan& plan, const ir::Distribution& d, const char* side) {
     const std::string identity = fmt::format("make_identity_tensor({}{{}})", shape(d.shape));
     line(fmt::format("auto const own = thread.partition_{}({})(0);   // the thread's first place in the tile", side, identity));
     std::vector<std::string> left, first;
     bool before = false;
+    const int gathered_row = view.gather_dim < 0 ? -1 : static_cast<int>(gathered_dim(view));
     for (std::size_t i = 0; i < view.dims.size(); ++i) {
         const ir::Expr& origin = view.origin[static_cast<std::size_t>(view.dims[i])];
         const ir::AccessPlan::Dim& test = plan.dims[i];
+        if (static_cast<int>(i) == gathered_row) {
+            left.push_back(fmt::format("uint32_t({})", expr(test.end)));
+            first.push_back("_0{}");
+            continue;
+        }
         const std::string at = origin.is_constant(0) ? fmt::format("get<{}>(own)", i) : fmt::format("{} - get<{}>(own)", expr(origin), i);
         left.push_back(test.tested ? fmt::format("{} - {}", expr(test.end), at) : value(view.extents[i]));
         first.push_back(test.tested && test.from_start ? "-" + expr(origin) + fmt::format(" - get<{}>(own)", i) : "_0{}");
         before |= test.from_start;
     }
+    bool limited = false;
+    if (gathered_row >= 0) {
+        const auto row = static_cast<std::size_t>(gathered_row);
+        limited = row < view.limit.size() && view.limit[row];
+        if (limited) left.push_back(fmt::format("{} - get<{}>(own)", expr(*view.limit[row]), row)), first.push_back("_0{}");
+    }
     line(fmt::format("auto const left = make_coord({});", join(left, ", ")));
     if (before) line(fmt::format("auto const first = make_coord({});", join(first, ", ")));
-    line(fmt::format("Tensor at = Copy{{}}.get_slice(_0{{}}).partition_{}({});", side, identity));
+    line(fmt::format("Tensor {} = Copy{{}}.get_slice(_0{{}}).partition_{}({});", gathered_row < 0 ? "at" : "places", side, identity));
+    if (gathered_row >= 0)
+        line(fmt::format("auto const at = [&](int v) {{ return tw::place_in_row<{}, {}>(places(v), rows(v)); }};", gathered_row,
+                         limited ? "true" : "false"));
 }
 
 std::string Printer::whole_tile(const ir::GlobalView& view, const ir::AccessPlan& plan) {
@@ -200,7 +234,7 @@ std::string Printer::global_element(const ir::GlobalView& view) {
 // has seven predicates, and puts off loads whose predicates it has to make first.
 void Printer::both_ways(const ir::GlobalView& view, const ir::AccessPlan& plan, int accesses, const std::string& masked) {
     const bool before = std::any_of(plan.dims.begin(), plan.dims.end(), [](const ir::AccessPlan::Dim& d) { return d.from_start; });
-    if (!plan.two_ways && (before || accesses < 8)) return line(masked);
+    if (view.gather_dim >= 0 || (!plan.two_ways && (before || accesses < 8))) return line(masked);
     line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", whole_tile(view, plan)));
     line("else " + masked);
 }
@@ -229,21 +263,22 @@ void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) 
     line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
     if (!tile->tested) line("copy(Copy{}, src, dst);");
     else {
+        const std::string src = gathered(op.src, dist(op.dst), "src");
         coordinates(op.src, plan, dist(op.dst), "S");
         const std::string fill = constant(op.has_fill ? op.fill : 0, type);
         std::string masked;
         if (tile->before) {
             use("load_between");
-            masked = fmt::format("tw::load_between<{}, {}>(src, at, first, left, {}, dst);", operation, vector, fill);
+            masked = fmt::format("tw::load_between<{}, {}>({}, at, first, left, {}, dst);", operation, vector, src, fill);
         } else if (plan.ends == ir::AccessPlan::Ends::some) {
             use("load_some");
-            masked = fmt::format("tw::load_some<{}>(src, at, left, {}, dst);", vector, fill);
+            masked = fmt::format("tw::load_some<{}>({}, at, left, {}, dst);", vector, src, fill);
         } else if (bytes == 2) {
             use("load_each");
-            masked = fmt::format("tw::load_each(src, at, left, {}, dst);", fill);
+            masked = fmt::format("tw::load_each({}, at, left, {}, dst);", src, fill);
         } else {
             use("load_inside");
-            masked = fmt::format("tw::load_inside<{}, {}>(src, at, left, {}, dst);", operation, vector, fill);
+            masked = fmt::format("tw::load_inside<{}, {}>({}, at, left, {}, dst);", operation, vector, src, fill);
         }
         // Halves of words that are loaded one by one meet after the tests: in a branch of its own each tile would be waited for.
         both_ways(op.src, plan, bytes == 2 ? 1 : dist(op.dst).values() / vector, masked);
@@ -270,17 +305,18 @@ void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan
     if (failed()) return;
     if (!tile->tested) line("copy(Copy{}, src, dst);");
     else {
+        const std::string dst = gathered(op.dst, d, "dst");
         coordinates(op.dst, plan, d, "D");
         std::string masked;
         if (tile->before) {
             use("store_between");
-            masked = fmt::format("tw::store_between<{}, {}>(src, at, first, left, dst);", operation, vector);
+            masked = fmt::format("tw::store_between<{}, {}>(src, at, first, left, {});", operation, vector, dst);
         } else if (plan.ends == ir::AccessPlan::Ends::some) {
             use("store_some");
-            masked = fmt::format("tw::store_some<{}>(src, at, left, dst);", vector);
+            masked = fmt::format("tw::store_some<{}>(src, at, left, {});", vector, dst);
         } else {
             use("store_inside");
-            masked = fmt::format("tw::store_inside<{}, {}>(src, at, left, dst);", operation, vector);
+            masked = fmt::format("tw::store_inside<{}, {}>(src, at, left, {});", operation, vector, dst);
         }
         both_ways(op.dst, plan, d.values() / vector, masked);
     }
@@ -288,7 +324,8 @@ void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan
 }
 
 void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
-    if (dtype(op.src) != ir::DType::F32) return fail(fmt::format("an atomic addition of {}", target::name(dtype(op.src))));
+    const ir::DType type = dtype(op.src);
+    if (type != ir::DType::F32 && type != ir::DType::I32) return fail(fmt::format("an atomic addition of {}", target::name(type)));
     const auto tile = global_tile(op.dst, plan);
     if (!tile) return;
     const ir::Distribution& d = dist(op.src);
@@ -297,15 +334,17 @@ void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
         return line(
             fmt::format("{}atomicAdd(&{}, {}(0));", once.empty() ? "" : "if (" + once + ") ", global_element(op.dst), name(op.src)));
     open(once.empty() ? "" : "if (" + once + ")");
-    line(fmt::format("using Copy = {};", tiled_copy("UniversalCopy<float>", ir::DType::F32, d)));
+    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", element_type(type)), type, d)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
     line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
+    const std::string dst = gathered(op.dst, d, "dst");
     if (tile->tested) coordinates(op.dst, plan, d, "D");
+    const std::string values = compact(op.src);
     line("CUTE_UNROLL");
     open(fmt::format("for (int v = 0; v < {}; ++v)", d.values()));
     std::string inside = tile->tested ? "elem_less(at(v), left)" : "";
     if (tile->before) inside += " && elem_leq(first, at(v))";
-    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", inside.empty() ? "" : "if (" + inside + ") ", compact(op.src)));
+    line(fmt::format("{}atomicAdd(&{}(v), {}(v));", inside.empty() ? "" : "if (" + inside + ") ", dst, values));
     close();
     close();
 }
@@ -346,9 +385,6 @@ void Printer::cp_async(const ir::CpAsync& op, const ir::AccessPlan* plan) {
     const auto from = global_tile(op.src, *plan);
     const auto to = element_tile(op.dst);
     if (!from || !to) return;
-    if (from->before) return fail("a copy to shared memory of a tile that may begin before its tensor");
-    // A bound that cuts a vector would need a partial copy, for which CuTe has no atom.
-    if (plan->ends != ir::AccessPlan::Ends::whole) return fail("a copy to shared memory whose vectors may lie across the tensor's edge");
     if (from->tested && !op.zero_fill) return fail("a copy to shared memory that leaves out what is outside the tensor");
     const std::string cp =
         fmt::format("SM80_CP_ASYNC_CACHE{}{}<{}>", op.bytes == 16 ? "GLOBAL" : "ALWAYS", from->tested ? "_ZFILL" : "", word_type(op.bytes));
@@ -359,9 +395,21 @@ void Printer::cp_async(const ir::CpAsync& op, const ir::AccessPlan* plan) {
     line(fmt::format("Tensor dst = thread.partition_D({});", *to));
     if (!from->tested) line("copy(Copy{}, src, dst);");
     else {
+        const std::string src = gathered(op.src, op.dist, "src");
         coordinates(op.src, *plan, op.dist, "S");
-        line("Tensor inside = cute::lazy::transform(at, [&](auto const& c) { return elem_less(c, left); });");
-        line("copy_if(Copy{}, inside, src, dst);   // zeros for what is outside");
+        if (from->before) {
+            use("copy_between");
+            line(fmt::format("tw::copy_between<{}, {}>({}, at, first, left, dst);   // zeros for what is outside", cp, plan->width, src));
+        } else if (plan->ends != ir::AccessPlan::Ends::whole) {  // CuTe has no atom for a part of a vector
+            use("copy_some");
+            line(fmt::format("tw::copy_some<{}, {}>({}, at, left, dst);   // zeros for what is outside", cp, plan->width, src));
+        } else if (op.src.gather_dim >= 0) {
+            use("copy_inside");
+            line(fmt::format("tw::copy_inside<{}, {}>({}, at, left, dst);   // zeros for what is outside", cp, plan->width, src));
+        } else {
+            line("Tensor inside = cute::lazy::transform(at, [&](auto const& c) { return elem_less(c, left); });");
+            line("copy_if(Copy{}, inside, src, dst);   // zeros for what is outside");
+        }
     }
     close();
 }

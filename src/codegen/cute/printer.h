@@ -97,6 +97,8 @@ private:
     // (and, where the tile may begin before its tensor, not below `first`).
     void coordinates(const ir::GlobalView& view, const ir::AccessPlan& plan, const ir::Distribution& d, const char* side);
     std::string whole_tile(const ir::GlobalView& view, const ir::AccessPlan& plan);  // the condition that all of it is inside
+    std::size_t gathered_dim(const ir::GlobalView& view) const;
+    std::string gathered(const ir::GlobalView& view, const ir::Distribution& d, const char* part);
     std::string compact(int f);
     std::string gathered_values(int f);
     std::string buffer_of(const ir::SharedView& view);
