@@ -99,8 +99,14 @@ def attention_range(data):
             f"at most {slowest['STAY=0']:.2f} times as long (cuDNN: {slowest['cuDNN']:.2f}), {data['wrong'] or 'none'} wrong")
 
 
+def moe(data):
+    ratios = sorted((c["ratio"], c["case"].removeprefix("moe_layer ")) for c in data["cases"])
+    return (f"a layer of experts as one program against the best composition of torch, {len(ratios)} cases",
+            f"{geometric_mean([r for r, _ in ratios]):.2f} on the geometric mean, worst {ratios[0][0]:.2f} ({ratios[0][1]}), best {ratios[-1][0]:.2f} ({ratios[-1][1]})")
+
+
 RECORDS = (("precision_errors.json", split_errors), ("attention_range.json", attention_range), ("cute.json", cute), ("ops.json", ops), ("dispatch.json", dispatch), ("dispatch_unseen.json", dispatch_unseen),
-           ("dispatch_unseen_62.json", dispatch_unseen), ("gemm_grid.json", gemm_grid), ("launch_latency.json", launch_latency), ("kernelbench/level1.json", kernelbench), ("kernelbench/level2.json", kernelbench),
+           ("dispatch_unseen_62.json", dispatch_unseen), ("gemm_grid.json", gemm_grid), ("moe.json", moe), ("launch_latency.json", launch_latency), ("kernelbench/level1.json", kernelbench), ("kernelbench/level2.json", kernelbench),
            ("kernelbench/evaluation.json", evaluation), ("cute_workloads.json", cute_workloads), ("ring_launches.json", ring_launches))
 
 
