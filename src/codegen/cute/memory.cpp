@@ -241,7 +241,8 @@ void Printer::both_ways(const ir::GlobalView& view, const ir::AccessPlan& plan, 
 
 namespace {
 
-// Elements of one access. The plan takes less than a word one by one; a tensor in registers takes vectors of them too, where none is tested.
+// Elements of one access. The plan takes less than a word one by one; a tensor in registers takes vectors of them too, where none is
+// tested.
 int vector_of(const ir::AccessPlan& plan, bool tested, int bytes, ir::DType type) {
     return tested || plan.width > 1 ? plan.width : std::max(1, bytes / target::bytes(type));
 }
