@@ -76,7 +76,7 @@ _IGNORED = {"native_group_norm": {"N", "C", "HxW"}, "embedding": {"padding_idx",
             "full": {"size"}, "zeros": {"size"}, "ones": {"size"}, "full_like": {"self"}, "zeros_like": {"self"}, "ones_like": {"self"}, "empty_like": {"self"},
             "new_full": {"self", "size"}, "new_zeros": {"self", "size"}, "new_ones": {"self", "size"}, "empty": {"size"}, "new_empty": {"self", "size"},
             "view": {"size"}, "reshape": {"shape"}, "_unsafe_view": {"size"}, "unsqueeze": {"dim"}, "squeeze": {"dim"}, "flatten": {"start_dim", "end_dim"}, "expand": {"size"},
-            "slice": {"end"}, "_scaled_dot_product_flash_attention": {"return_debug_mask"}, "_scaled_dot_product_efficient_attention": {"compute_log_sumexp"},
+            "slice": {"end"}, "_scaled_dot_product_flash_attention": {"return_debug_mask"}, "_scaled_dot_product_efficient_attention": {"compute_log_sumexp"}, "_scaled_dot_product_cudnn_attention": {"compute_log_sumexp", "return_debug_mask"},
             "native_dropout": {"train"}, "rand": {"size"}, "rand_like": {"self"}, "uniform": {"self"}, "bernoulli": {"self"}, "bernoulli_": {"self"}, "linalg_vector_norm": {"dtype"},
             "rrelu_with_noise": {"noise", "lower", "upper"}, "rrelu_with_noise_functional": {"noise"}, "split": {"split_size"}, "unsafe_split": {"split_size"}, "split_with_sizes": {"split_sizes"}, "unbind": {"dim"}, "scalar_tensor": set(),
             "upsample_nearest1d": {"scales"}, "upsample_nearest2d": {"scales_h", "scales_w"}, "_weight_norm_interface": {"dim"}, "repeat": {"repeats"}, "clone": {"memory_format"}, "index_put": {"unsafe"}, "_embedding_bag_forward_only": {"scale_grad_by_freq", "sparse"}, "_embedding_bag": {"scale_grad_by_freq", "sparse"}}
@@ -472,6 +472,7 @@ def operator_table():
     t["_scaled_dot_product_flash_attention_for_cpu"] = lambda g, n, a, k: _attention(g, n, [a[0], a[1], a[2], k.get("attn_mask"), _get(a, 3, 0.0), _get(a, 4, False)], k)
     t["_scaled_dot_product_flash_attention"] = lambda g, n, a, k: _attention(g, n, [a[0], a[1], a[2], None, _get(a, 3, 0.0), _get(a, 4, False)], k)
     t["_scaled_dot_product_efficient_attention"] = lambda g, n, a, k: _attention(g, n, [a[0], a[1], a[2], _get(a, 3), _get(a, 5, 0.0), _get(a, 6, False)], k)
+    t["_scaled_dot_product_cudnn_attention"] = t["_scaled_dot_product_efficient_attention"]
     t["scaled_dot_product_attention"] = t["_scaled_dot_product_attention_math"] = _attention
     t["_softmax"] = t["softmax"] = lambda g, n, a, k: g.node(n, "softmax", [a[0]], {"dim": a[1]})
     t["_log_softmax"] = t["log_softmax"] = lambda g, n, a, k: g.node(n, "log_softmax", [a[0]], {"dim": a[1]})

@@ -184,10 +184,9 @@ std::optional<std::string> NodeText::products() {
     at[r - 1] = v[r - 2] = scores.back() == 1 ? "0" : "j";
     const std::string end = flag("causal") ? fmt::format("minimum({} + 1, {})", i[r - 2], scores.back()) : std::to_string(scores.back());
     const std::string e = fmt::format("exp({}[{}])", name, fmt::join(at, ", "));
-    const std::string narrow = dtype(0);
-    const std::string total = fmt::format("sum(j in 0:{}, {})", end, e);
-    if (narrow != "f32") return std::nullopt;
-    return fmt::format("sum(j in 0:{}, {} * {}) / {}", end, e, real(2, broadcast(2, v)), total);
+    const std::string narrow = dtype(0), total = fmt::format("sum(j in 0:{}, {})", end, e);
+    const std::string rounded = narrow == "f32" ? e : fmt::format("f32({}({}))", narrow, e);  // for the matrix unit
+    return fmt::format("sum(j in 0:{}, {} * {}) / {}", end, rounded, real(2, broadcast(2, v)), total);
 }
 
 }  // namespace tw::graph

@@ -60,6 +60,7 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     switch (kind) {
         case Kind::matmul:
         case Kind::conv: zeroed = write_product(w); break;
+        case Kind::attention: write_attention(w); break;
         case Kind::window: write_window(w); break;
         case Kind::scan: write_scan(w); break;
         case Kind::arg: write_arg(w); break;
@@ -68,6 +69,7 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     if (w.failed) return Unexpected<Problem>{w.problem};
     auto kernel = w.finish(zeroed);
     if (!kernel) return Unexpected<Problem>{kernel.error()};
+    if (kind == Kind::attention) kernel->rows = "scores:" + primitives.list[static_cast<std::size_t>(group.anchor)].from;
     if (kind == Kind::conv || kind == Kind::window) kernel->rows = primitives.list[static_cast<std::size_t>(group.anchor)].from;
     return std::vector<KernelText>{std::move(*kernel)};
 }

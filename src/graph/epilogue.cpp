@@ -29,10 +29,11 @@ std::set<int> epilogues(const Primitives& p) {
     for (std::size_t i = 0; i < p.list.size(); ++i)
         for (const int q : p.list[i].in) users[static_cast<std::size_t>(q)].push_back(static_cast<int>(i));
     const std::set<int> outputs(p.outputs.begin(), p.outputs.end());
-    std::set<int> out;
+    std::set<int> out, scores;
+    for (const Primitive& v : p.list) scores.insert(v.scores);
     for (int id = 0; id < static_cast<int>(p.list.size()); ++id) {
         const Kind kind = p.list[static_cast<std::size_t>(id)].kind;
-        if (kind != Kind::matmul && kind != Kind::conv) continue;
+        if ((kind != Kind::matmul && kind != Kind::conv) || scores.contains(id)) continue;
         const auto chain = chain_of(p, id);
         const std::set<int> inside(chain.begin(), chain.end());
         for (auto last = chain.rbegin(); last != chain.rend(); ++last) {

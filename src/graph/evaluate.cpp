@@ -52,7 +52,9 @@ double seen(const Array& a, const Shape& index) {
 
 class Evaluator {
 public:
-    explicit Evaluator(const Node& node, std::vector<Array> in) : n_(node), in_(std::move(in)) { out_.shape = node.shape; }
+    Evaluator(const Graph& graph, const Node& node, std::vector<Array> in) : graph_(graph), n_(node), in_(std::move(in)) {
+        out_.shape = node.shape;
+    }
 
     bool run() {
         out_.data.assign(static_cast<std::size_t>(count_of(n_.shape)), 0.0);
@@ -364,6 +366,7 @@ private:
     bool losses();
     void convolve(const Array& x, const Array& w);
 
+    const Graph& graph_;
     const Node& n_;
     std::vector<Array> in_;
     Array out_;
@@ -482,10 +485,11 @@ bool Evaluator::products() {
     scores.back() = in_[1].shape[in_[1].shape.size() - 2];
     Array s = multiply(in_[0], turned(in_[1]), scores);
     const double scale = number("scale", 1 / std::sqrt(static_cast<double>(in_[0].shape.back())));
+    const bool chooses = n_.in.size() > 3 && n_.in[3].node >= 0 && graph_.nodes[static_cast<std::size_t>(n_.in[3].node)].dtype == "bool";
     std::size_t i = 0;
     each_index(scores, [&](const Shape& at) {
         s.data[i] *= scale;
-        if (in_.size() > 3) s.data[i] += seen(in_[3], at);
+        if (in_.size() > 3) s.data[i] += !chooses ? seen(in_[3], at) : seen(in_[3], at) != 0 ? 0 : -INFINITY;
         if (flag("causal") && at.back() > at[at.size() - 2]) s.data[i] = -INFINITY;
         ++i;
     });
@@ -554,7 +558,7 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, const Valu
         }
         std::vector<Array> in;
         for (const Operand& o : n.in) in.push_back(o.node < 0 ? Array{{}, {o.number}} : arrays[static_cast<std::size_t>(o.node)]);
-        Evaluator e(n, std::move(in));
+        Evaluator e(graph, n, std::move(in));
         if (!e.run())
             return Unexpected<Problem>{Problem{n.name, fmt::format("'{}' has no reference", n.op), "docs/graph.md lists the operators"}};
         arrays[i] = e.take();

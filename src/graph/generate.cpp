@@ -157,14 +157,23 @@ std::optional<Problem> name_sizes(const Graph& graph, Generated& out) {
     return std::nullopt;
 }
 
+Result<Generated> generate_at(const Graph& graph, const Precision& precision, std::set<int> stored);
+
+// The same with something that no template takes whole left in pieces.
+Result<Generated> generate_apart(const Graph& graph, Precision precision, const std::set<int>& stored, const Problem& problem) {
+    if (problem.apart.empty() || !precision.rows.insert(problem.apart).second) return Unexpected<Problem>{problem};
+    return generate_at(graph, precision, stored);
+}
+
 Result<Generated> generate_at(const Graph& graph, const Precision& precision, std::set<int> stored) {
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
     primitives->rows = precision.rows;
+    const std::set<int> given = stored;
     stored.merge(epilogues(*primitives));
     for (std::size_t round = 0; round <= primitives->list.size(); ++round) {
         auto groups = cut(*primitives, stored);
-        if (!groups) return Unexpected<Problem>{groups.error()};
+        if (!groups) return generate_apart(graph, precision, given, groups.error());
         Generated out;
         bool again = false;
         for (std::size_t i = 0; i < groups->size() && !again; ++i) {
@@ -172,6 +181,7 @@ Result<Generated> generate_at(const Graph& graph, const Precision& precision, st
             const std::string& from = primitives->list[static_cast<std::size_t>(g.root)].from;
             auto written = write_kernels(*primitives, g, identifier(fmt::format("k{}_{}", i, from)), &*groups);
             if (!written) {
+                if (!written.error().apart.empty()) return generate_apart(graph, precision, given, written.error());
                 const int store = written.error().store;
                 if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{written.error()};
                 again = true;

@@ -18,7 +18,8 @@ struct Problem {
     std::string where;  // a node's or a field's name
     std::string what;
     std::string help;
-    int store = -1;  // generation: with this primitive in memory it would work
+    int store = -1;          // generation: with this primitive in memory it would work
+    std::string apart = {};  // generation: what would have to be in Precision::rows
 };
 template <class T>
 using Result = Expected<T, Problem>;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "graph/attention.h"
 #include "graph/copies.h"
+#include "graph/views.h"
 
 namespace tw::graph {
 
@@ -27,85 +29,15 @@ namespace {
 
 using Axes = std::vector<std::vector<int>>;
 
-std::vector<Dim> contiguous(const Shape& shape) {
-    std::vector<Dim> dims(shape.size());
-    std::int64_t stride = 1;
-    for (std::size_t d = shape.size(); d-- > 0;) {
-        dims[d] = {shape[d], stride, 0, shape[d]};
-        stride *= shape[d];
-    }
-    return dims;
-}
-
-// The dimensions of a view under another shape; nothing: it is no view.
-std::optional<std::vector<Dim>> reshaped(const std::vector<Dim>& from, const Shape& to) {
-    std::vector<Dim> runs;  // dimensions of more than one element, neighbours joined where they lie side by side
-    for (const Dim& d : from) {
-        if (d.size == 1 && d.whole()) continue;
-        if (!runs.empty() && runs.back().whole() && d.whole() && runs.back().stride == d.stride * d.size) {
-            runs.back().size *= d.size;
-            runs.back().extent = runs.back().size;
-            runs.back().stride = d.stride;
-        } else {
-            runs.push_back(d);
-        }
-    }
-    std::vector<Dim> out(to.size());
-    std::size_t r = runs.size();
-    std::int64_t left = 1, stride = 0;
-    for (std::size_t d = to.size(); d-- > 0;) {
-        if (to[d] == 1) continue;
-        if (left == 1) {
-            if (r == 0) return std::nullopt;
-            --r;
-            left = runs[r].size;
-            stride = runs[r].stride;
-            if (!runs[r].whole()) {
-                if (to[d] != left) return std::nullopt;
-                out[d] = runs[r];
-                left = 1;
-                continue;
-            }
-        }
-        if (left % to[d] != 0) return std::nullopt;
-        out[d] = {to[d], stride, 0, to[d]};
-        stride *= to[d];
-        left /= to[d];
-    }
-    if (left != 1 || r != 0) return std::nullopt;
-    return out;
-}
-
-// Through reshapes, permutations and slices down to what is stored. A reshape that is no view is stored itself.
-View resolve(const Primitives& p, int id, const std::set<int>& stored) {
-    const Primitive& v = p.list[static_cast<std::size_t>(id)];
-    const bool view = v.kind == Kind::reshape || v.kind == Kind::permute || v.kind == Kind::slice;
-    if (!view || stored.contains(id)) return {id, contiguous(v.shape)};
-    View inner = resolve(p, v.in[0], stored);
-    if (v.kind == Kind::permute) {
-        std::vector<Dim> dims;
-        for (const std::int64_t a : v.axes) dims.push_back(inner.dims[static_cast<std::size_t>(a)]);
-        return {inner.base, dims};
-    }
-    if (v.kind == Kind::slice) {
-        for (std::size_t d = 0; d < v.shape.size(); ++d) {
-            if (inner.dims[d].size == v.shape[d]) continue;
-            inner.dims[d].start += v.axes[d];
-            inner.dims[d].size = v.shape[d];
-        }
-        return inner;
-    }
-    if (auto dims = reshaped(inner.dims, v.shape)) return {inner.base, *dims};
-    return {id, contiguous(v.shape)};
-}
-
 // Builds one group, or names the primitive that has to be stored first.
 class Grower {
 public:
     Grower(const Primitives& p, const std::vector<std::vector<int>>& users, const std::set<int>& stored)
         : p_(p), users_(users), stored_(stored) {}
 
-    int blocker = -1;  // store this and try again
+    int blocker = -1;    // store this and try again
+    bool apart = false;  // an attention that must be products and a softmax
+    int attention = -1;
 
     bool grow(int root) {
         g_.root = root;
@@ -233,7 +165,7 @@ private:
             if (!member_.contains(user)) continue;
             const Kind kind = at(user).kind;
             if (kind == Kind::matmul || kind == Kind::conv || kind == Kind::window || kind == Kind::arg || kind == Kind::pick ||
-                kind == Kind::cat || kind == Kind::gather)
+                kind == Kind::cat || kind == Kind::gather || (kind == Kind::attention && at(user).in[0] != id))
                 return false;
         }
         if (shared && cost(id) > kCheap) return false;
@@ -242,13 +174,28 @@ private:
             case Kind::reshape: return true;
             case Kind::pick: return !folds_.empty() && apart_from_folds(id);
             case Kind::reduce: return g_.anchor < 0;
+            case Kind::permute: return !shared && under_permutation(id);
             case Kind::matmul:
+                if (g_.anchor >= 0 && at(g_.anchor).kind == Kind::attention) return at(g_.anchor).scores == id;
+                [[fallthrough]];
+            case Kind::attention:
             case Kind::conv:
             case Kind::window:
             case Kind::scan: return g_.anchor < 0 && folds_.empty() && covers(id);
             case Kind::arg: return g_.anchor < 0 && folds_.empty() && covers(id) && !whole_numbers();
             default: return false;
         }
+    }
+
+    // Attention stores its heads in any order of the dimensions: a permutation of its result is no pass of its own.
+    bool under_permutation(int id) const {
+        for (int q = at(id).in[0]; !stored_.contains(q); q = at(q).in[0]) {
+            const auto& users = users_[static_cast<std::size_t>(q)];
+            if (users.size() != 1 || g_.anchor >= 0 || !folds_.empty()) return false;
+            if (at(q).kind == Kind::attention) return true;
+            if (at(q).kind != Kind::reshape && !(at(q).kind == Kind::pointwise && at(q).fn == "cast")) return false;
+        }
+        return false;
     }
 
     // How many operations computing it again takes, where everything below it is stored; else more than anything is worth.
@@ -334,6 +281,20 @@ private:
                 proposals_[v.in[1]].push_back(own);
                 return true;
             }
+            case Kind::permute: {
+                Axes own(axes.size());
+                for (std::size_t d = 0; d < axes.size(); ++d) own[static_cast<std::size_t>(v.axes[d])] = axes[d];
+                proposals_[v.in[0]].push_back(own);
+                return true;
+            }
+            case Kind::attention:
+                g_.anchor = attention = id;
+                g_.keys = fresh(at(v.in[0]).shape[2]);
+                proposals_[v.in[0]].push_back({axes[0], axes[1], {g_.keys}});
+                return true;
+            case Kind::matmul:
+                if (g_.anchor >= 0) return true;  // the scores of an attention
+                [[fallthrough]];
             default: g_.anchor = id; return true;  // its operands' places are its own matter
         }
     }
@@ -414,8 +375,10 @@ private:
                 widest = r;
             }
         }
-        for (const auto& axis : g_.axes.at(widest))
+        const bool attends = g_.anchor >= 0 && at(g_.anchor).kind == Kind::attention;
+        for (const auto& axis : g_.axes.at(attends ? g_.anchor : widest))
             for (const int a : axis) g_.order.push_back(a);
+        if (attends) g_.order.push_back(g_.keys);
         for (const auto& [id, axes] : g_.axes)
             for (const auto& axis : axes)
                 for (const int a : axis)
@@ -426,7 +389,10 @@ private:
             if (!place(id, seen)) return block(id == g_.root ? at(id).in[0] : id);
             needed_.insert(seen.base);
         }
-        if (g_.anchor >= 0 && at(g_.anchor).kind != Kind::scan) {
+        if (attends) {
+            apart = !place_attention(p_, g_, stored_);
+            for (const View& view : g_.operands) needed_.insert(view.base);
+        } else if (g_.anchor >= 0 && at(g_.anchor).kind != Kind::scan) {
             for (const int q : at(g_.anchor).in) {
                 if (at(g_.anchor).kind == Kind::cat && constant_of(p_, q)) {
                     g_.operands.emplace_back();
@@ -525,8 +491,13 @@ bool is_narrow(const Group& g) { return !g.reduced.empty() && g.kept() < 256 && 
 
 Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>& also) {
     std::vector<std::vector<int>> users(primitives.list.size());
+    std::vector<bool> live(primitives.list.size());
+    for (const int o : primitives.outputs) live[static_cast<std::size_t>(o)] = true;
+    for (std::size_t i = primitives.list.size(); i-- > 0;)
+        if (live[i])
+            for (const int q : primitives.list[i].in) live[static_cast<std::size_t>(q)] = true;
     for (std::size_t i = 0; i < primitives.list.size(); ++i)
-        for (const int q : primitives.list[i].in) {
+        for (const int q : live[i] ? primitives.list[i].in : std::vector<int>{}) {
             auto& u = users[static_cast<std::size_t>(q)];
             if (u.empty() || u.back() != static_cast<int>(i)) u.push_back(static_cast<int>(i));
         }
@@ -545,7 +516,13 @@ Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>
             open.erase(root);
             if (primitives.list[static_cast<std::size_t>(root)].kind == Kind::leaf || groups.contains(root)) continue;
             Grower grower(primitives, users, stored);
-            if (!grower.grow(root)) {
+            const bool grown = grower.grow(root);
+            if (grower.apart || (!grown && grower.attention >= 0 && (grower.blocker < 0 || stored.contains(grower.blocker)))) {
+                const std::string& from = primitives.list[static_cast<std::size_t>(grower.attention)].from;
+                return Unexpected<Problem>{
+                    Problem{from, "attention cannot be one kernel", "this is a limit of the generator", -1, "scores:" + from}};
+            }
+            if (!grown) {
                 if (grower.blocker < 0 || stored.contains(grower.blocker)) grower.blocker = grower.nearest();
                 if (grower.blocker < 0)
                     return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(root)].from,

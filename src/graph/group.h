@@ -35,6 +35,7 @@ struct Dim {
 struct View {
     int base = -1;  // the primitive that is stored
     std::vector<Dim> dims;
+    std::int64_t offset = 0;  // elements before the first one
 };
 
 struct Group {
@@ -50,6 +51,8 @@ struct Group {
     std::map<int, Read> picks;                          // by `pick`: what it chooses from; the place without an atom is the chosen one
     Read output;
     std::vector<View> operands;  // the anchor's own operands (not a scan's, which is computed in the group)
+    Shape lead;                  // attention: leading dimensions of the operands
+    int keys = -1;               // attention: the atom of the keys
 
     bool has(int primitive) const;
     std::int64_t kept() const;    // product of the atoms that are not reduced

@@ -12,7 +12,7 @@
 
 namespace tw::graph {
 
-enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick, cat, gather };
+enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick, cat, gather, attention };
 
 // A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation -
 // padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole. `padded`: the input was
@@ -28,7 +28,7 @@ struct Primitive {
     std::string fn;  // pointwise: add, exp, where, ...; reduce, window: sum, max, min, prod (window: dot); arg: max, min; scan: sum, prod
     std::vector<int> in;  // matmul: (b, m, k), (b, k, n); conv and window dot: (b, g, c, s), (g, o, c, taps...), transposed (g, c, o,
                           // taps...); other windows: (outer, s); gather: the source and the index, which has the
-                          // result's rank
+                          // result's rank; attention: the scores (b, m, n) and (b, n, k)
     Shape shape;
     std::string dtype = "f32";
     double value = 0;  // number; tri: the diagonal
@@ -39,6 +39,8 @@ struct Primitive {
     bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does
     bool even = false;                        // conv: ties of that rounding go to even, not away from zero
     bool finite = false;                      // reduce: a largest element that is only ever subtracted from its line
+    int scores = -1;                          // attention: the product that the scores are made of; fn: the type of probabilities
+    bool causal = false;                      // attention: keys up to the query's own place
     std::string from;                         // the graph's node
 };
 
@@ -60,7 +62,7 @@ struct Precision {
     std::int64_t large = std::int64_t{1} << 29;  // Primitives::large
     std::set<std::string> rows;  // nodes whose windows go row by row over a padded input, unpacked; "apart:NODE": whose remainders are
                                  // kernels of their own; "every:NODE", "direct:NODE": direct.cpp otherwise, or not, "terms:NODE",
-                                 // "pool:NODE": pool.cpp (dense.cpp)
+                                 // "pool:NODE": pool.cpp (dense.cpp); "scores:NODE": no attention.cpp
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);

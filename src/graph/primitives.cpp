@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/input.h"
+#include "graph/attention.h"
 #include "graph/operators.h"
 
 namespace tw::graph {
@@ -157,6 +158,7 @@ Result<Primitives> to_primitives(const Graph& graph, const Precision& precision)
     for (const int o : graph.outputs) b.out.outputs.push_back(value[static_cast<std::size_t>(o)]);
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) b.out.leaves.push_back(graph.nodes[n].role == Role::operation ? -1 : value[n]);
     b.out.nodes = std::move(value);
+    fuse_attention(b.out, precision);
     widen_centred_sums(b.out);
     return std::move(b.out);
 }

@@ -6,28 +6,15 @@
 
 #include <algorithm>
 
-#include "graph/product.h"
+#include "graph/split_operand.h"
 
 namespace tw::graph {
 
 namespace {
 
-constexpr std::int64_t kDepth = 32;                             // of a step, in elements
-constexpr std::int64_t kColumns = 128;                          // of a tile
-constexpr std::int64_t kStaged = 32;                            // columns of a tile that are stored at a time
-constexpr std::int64_t kHeldRows = 16384, kHeldColumns = 2048;  // elements of a row, of a column, that a block holds in registers
-
-// An operand and its parts.
-struct SplitOperand {
-    std::string letter;  // a, b
-    const View* view = nullptr;
-    bool turned = false;  // k is not the last dimension
-    std::int64_t batch = 1, rows = 1, depth = 1;
-    Scratch high, low, up, down;  // up: the scale of a row; down: what undoes it
-
-    std::int64_t first() const { return turned ? depth : rows; }
-    std::int64_t last() const { return turned ? rows : depth; }
-};
+constexpr std::int64_t kDepth = 32;     // of a step, in elements
+constexpr std::int64_t kColumns = 128;  // of a tile
+constexpr std::int64_t kStaged = 32;    // columns of a tile that are stored at a time
 
 class SplitProduct {
 public:
@@ -36,11 +23,11 @@ public:
     bool write() {
         if (!suits()) return false;
         w_.family = "product";
-        for (const int m : g_.members) {
-            const std::string& from = w_.prim(m).from;
-            if (std::find(nodes_.begin(), nodes_.end(), from) == nodes_.end()) nodes_.push_back(from);
+        Splitter splitter(w_, nodes_of(w_));
+        for (SplitOperand* o : {&a_, &b_}) {
+            splitter.names(*o);
+            if (!probabilities(*o, splitter)) splitter.split(*o);
         }
-        for (SplitOperand* o : {&a_, &b_}) split(*o);
         w_.symbol = {{axes_.m, "M"}, {axes_.n, "N"}};
         w_.sizes = {{"M", a_.rows}, {"N", b_.rows}, {"K", a_.depth}};
         main_kernel();
@@ -54,26 +41,31 @@ private:
         if (w_.prim(view.base).dtype != "f32") return false;
         for (const Dim& d : view.dims)
             if (!d.whole()) return false;
-        o.batch = view.dims[0].size;
+        if (view.dims[0].size > 1) {
+            o.leads = {0};
+            o.lead = {view.dims[0].size};
+        }
+        o.row = row;
+        o.k = k;
         o.rows = view.dims[row].size;
         o.depth = view.dims[k].size;
         o.turned = view.dims[k].stride != 1;
         const Dim& last = view.dims[o.turned ? row : k];
-        return last.stride == 1 && (o.batch == 1 || view.dims[0].stride != 0);
+        return last.stride == 1 && (o.lead.empty() || view.dims[0].stride != 0);
     }
 
     bool suits() {
         if (v_.tf32 || g_.operands.size() != 2 || w_.prim(g_.root).dtype != "f32") return false;
         if (!operand(a_, "a", g_.operands[0], 1, 2) || !operand(b_, "b", g_.operands[1], 2, 1)) return false;
         if (w_.p.large > 1 && (a_.depth < kDepth || a_.rows < 64 || b_.rows < 64)) return false;
-        if (a_.batch * b_.batch != 1 && (a_.batch != b_.batch || a_.batch > 65535)) return false;
+        if (a_.batch() * b_.batch() != 1 && (a_.batch() != b_.batch() || a_.batch() > 65535)) return false;
         if (!row_major(g_.output) || !whole_in(g_, axes_.m) || !whole_in(g_, axes_.n)) return false;
         for (const auto& [id, read] : g_.reads)
             if (!row_major(read) && w_.axes_of(read) == 0) return false;
-        if (a_.batch * a_.rows * b_.rows < w_.p.large / a_.depth) return false;
-        batched_ = a_.batch > 1;
+        if (a_.batch() * a_.rows * b_.rows < w_.p.large / a_.depth) return false;
+        batched_ = a_.batch() > 1;
         rows_ = a_.rows > 128 ? 256 : 128;
-        const std::int64_t tiles = a_.batch * ((a_.rows + rows_ - 1) / rows_) * ((b_.rows + kColumns - 1) / kColumns);
+        const std::int64_t tiles = a_.batch() * ((a_.rows + rows_ - 1) / rows_) * ((b_.rows + kColumns - 1) / kColumns);
         staged_ = stored_by_copies();
         // A long sum for few results is cut into parts elsewhere.
         return tiles >= 66 || a_.depth < 16384;
@@ -84,55 +76,6 @@ private:
         const auto& places = g_.output.places;
         if (b_.rows % 4 != 0 || g_.output.offset % 4 != 0 || places.size() < 2 || places.size() > 5) return false;
         return places[places.size() - 2].atom == axes_.m && places.back().atom == axes_.n;
-    }
-
-    Scratch scratch(const SplitOperand& o, const char* what, const char* dtype, bool matrix) const {
-        Scratch s;
-        s.name = (o.letter == "a" ? "A_" : "B_") + std::string(what);
-        s.dtype = dtype;
-        s.buffer = fmt::format("%{}.{}_{}", g_.root, o.letter, what);
-        if (o.batch > 1) s.dims.push_back(o.batch);
-        if (matrix) s.dims.push_back(o.first());
-        s.dims.push_back(matrix ? o.last() : o.rows);
-        s.whole = s.dims;
-        if (matrix) s.whole.back() = (o.last() + 7) / 8 * 8;  // the copies of whole tiles want rows of whole vectors
-        s.strides.assign(s.dims.size(), 1);
-        for (std::size_t d = s.dims.size() - 1; d-- > 0;) s.strides[d] = s.strides[d + 1] * s.whole[d + 1];
-        return s;
-    }
-
-    Argument source(const SplitOperand& o) const {
-        Argument x;
-        x.primitive = o.view->base;
-        x.name = "X";
-        x.dtype = "f32";
-        const std::size_t row = o.letter == "a" ? 1 : 2, k = 3 - row;
-        std::vector<std::size_t> order = {o.turned ? k : row, o.turned ? row : k};
-        if (o.batch > 1) order.insert(order.begin(), 0);
-        for (const std::size_t d : order) {
-            x.dims.push_back(o.view->dims[d].size);
-            x.strides.push_back(o.view->dims[d].stride);
-        }
-        return x;
-    }
-
-    void add(const SplitOperand& o, const char* what, Helper h) {
-        h.name = fmt::format("{}_{}_{}", w_.name(), o.letter, what);
-        w_.before.push_back(helper_text(h, "split", nodes_));
-    }
-
-    // Rows that fit the registers of a block, and columns that do, are read once: scale and both parts come from one launch. Longer rows
-    // are read again by the same block, longer columns by a launch of its own.
-    void split(SplitOperand& o) {
-        o.high = scratch(o, "high", "f16", true);
-        o.low = scratch(o, "low", "f16", true);
-        o.down = scratch(o, "down", "f32", false);
-        if (probabilities(o)) return;
-        if (o.turned ? o.depth <= kHeldColumns : o.depth <= kHeldRows) return held(o);
-        if (!o.turned) return twice(o);
-        o.up = scratch(o, "up", "f32", false);
-        scales(o);
-        parts(o);
     }
 
     // e^(x - max) over its sum, of rows: at most 1, and at least 1/n somewhere in a row of n.
@@ -166,10 +109,10 @@ private:
 
     // An operand that is a softmax of rows that a block holds: the parts are made where it is computed, and the numbers themselves are
     // stored nowhere. The scale is 2^14: where n <= 8192, a row's largest element is then between 2 and 2^14.
-    bool probabilities(const SplitOperand& o) {
+    bool probabilities(const SplitOperand& o, Splitter& splitter) {
         if (w_.groups == nullptr || o.turned || o.depth % 8 != 0 || o.depth > 8192 || !read_here_alone(o.view->base)) return false;
         const std::size_t row = o.letter == "a" ? 1 : 2;
-        if (o.view->dims[row].stride != o.depth || (o.batch > 1 && o.view->dims[0].stride != o.rows * o.depth)) return false;
+        if (o.view->dims[row].stride != o.depth || (!o.lead.empty() && o.view->dims[0].stride != o.rows * o.depth)) return false;
         const auto found = std::find_if(w_.groups->begin(), w_.groups->end(), [&](const Group& g) { return g.root == o.view->base; });
         if (found == w_.groups->end() || found->anchor >= 0 || !is_softmax(*found)) return false;
         Group g = *found;
@@ -214,155 +157,8 @@ private:
         }
         h.body = text.body();
         h.threads = text.threads;
-        add(o, "parts", h);
+        splitter.add(o, "parts", h);
         return true;
-    }
-
-    // The tile of a kernel that scales: rows and elements of them that a block has at a time.
-    struct RowTile {
-        std::int64_t rows = 1, deep = 1;
-        int threads = 256;
-    };
-
-    static std::int64_t up_to(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
-
-    RowTile held_shape(const SplitOperand& o) const {
-        if (o.turned) {  // 32 elements a thread, eight of them side by side
-            const std::int64_t columns = o.depth <= 512 ? 32 : 16, deep = up_to(std::max<std::int64_t>(o.depth, 128), 4096 / columns);
-            return {columns, deep, static_cast<int>(deep * columns / 32)};
-        }
-        if (o.depth > 2048) {
-            const std::int64_t threads = up_to((o.depth + 15) / 16, 128);
-            return {1, 16 * threads, static_cast<int>(threads)};
-        }
-        const std::int64_t deep = std::max<std::int64_t>(32, power_of_two(o.depth));
-        return {4096 / deep, deep, 256};
-    }
-
-    // `computes` of a kernel that finds the scale and takes the numbers apart.
-    std::string scaled_parts(const SplitOperand& o) const {
-        const std::string z = o.batch > 1 ? "z, " : "", element = o.turned ? "X[" + z + "k, r]" : "X[" + z + "r, k]",
-                          place = o.turned ? z + "k, r" : z + "r, k";
-        const std::string scaled = fmt::format("{} * exp2(14 - top[{}r])", element, z);
-        return fmt::format(
-            "    let top[{0}r in 0:{1}] = floor(log2(maximum(max(k in 0:{2}, abs({3})), 1.0e-30)))\n"
-            "    A_down[{4}r] = exp2(top[{4}r] - 14)\n    A_high[{5}] = f16({6})\n    A_low[{5}] = f16({6} - f32(f16({6})))",
-            o.batch > 1 ? fmt::format("z in 0:{}, ", o.batch) : "", o.rows, o.depth, element, z, place, scaled);
-    }
-
-    // The operand, and what is written.
-    std::vector<Argument> split_arguments(const SplitOperand& o, const std::vector<std::pair<Scratch, const char*>>& outputs) const {
-        std::vector<Argument> list = {source(o)};
-        for (const auto& [s, name] : outputs) {
-            list.push_back(argument_of(s, true));
-            list.back().name = name;
-        }
-        return list;
-    }
-
-    void held(const SplitOperand& o) {
-        Helper h;
-        const std::string z = o.batch > 1 ? "z, " : "";
-        h.computes = scaled_parts(o);
-        h.arguments = split_arguments(o, {{o.down, "A_down"}, {o.high, "A_high"}, {o.low, "A_low"}});
-        const RowTile t = held_shape(o);
-        h.threads = t.threads;
-        if (o.turned) h.blocks_per_sm = std::max(1, 1024 / t.threads);  // 64 registers a thread: one block loads while another stores
-        grid(h, o, {{"r", (o.rows + t.rows - 1) / t.rows}});
-        const std::string row = fmt::format("r * {0} : r * {0} + {0}", t.rows), k = fmt::format("0:{}", t.deep);
-        const std::string place = z + (o.turned ? k + ", " + row : row + ", " + k);
-        h.body += fmt::format("    x = tw.load(X[{}], fill=0.0{})\n", place, lanes(o));
-        std::string sizes = "tw.abs(x)";
-        if (t.deep != o.depth)
-            sizes = fmt::format("tw.where((tw.arange({}) < {}){}, {}, float(\"-inf\"))", t.deep, o.depth,
-                                o.turned ? "[:, None]" : "[None, :]", sizes);
-        h.body += fmt::format("    exponent = tw.floor(tw.log2(tw.maximum(tw.max({}, axis={}), 1.0e-30)))\n", sizes, o.turned ? 0 : 1);
-        h.body += fmt::format("    tw.store(A_down[{}{}], tw.exp2(exponent - 14.0))\n", z, row);
-        h.body += fmt::format("    scaled = x * tw.exp2(14.0 - exponent){}\n", o.turned ? "[None, :]" : "[:, None]");
-        store_parts(h, place, "    ");
-        add(o, "parts", h);
-    }
-
-    // Rows whose elements do not lie in whole vectors: two neighbours a lane, so that a warp's access is one piece of memory.
-    static const char* lanes(const SplitOperand& o) { return o.last() % 4 != 0 ? ", layout=tw.blocked(vector=2)" : ""; }
-
-    static void store_parts(Helper& h, const std::string& place, const std::string& indent) {
-        h.body += fmt::format("{0}high = scaled.to(f16)\n{0}tw.store(A_high[{1}], high)\n", indent, place);
-        h.body += fmt::format("{}tw.store(A_low[{}], (scaled - high.to(f32)).to(f16))\n", indent, place);
-    }
-
-    // A loop that finds the largest magnitude of each row, and the exponent of the scale. Two steps at least: the loop is then recognised
-    // as one maximum, whether or not the last step is cut off.
-    void exponent(Helper& h, const SplitOperand& o, const RowTile& t) const {
-        const std::string z = o.batch > 1 ? "z, " : "";
-        const std::string row = fmt::format("r * {0} : r * {0} + {0}", t.rows), k = fmt::format("c * {0} : c * {0} + {0}", t.deep);
-        h.body += o.turned ? fmt::format("    top = tw.zeros(f32, ({}, {}))\n", t.deep, t.rows)
-                           : fmt::format("    top = tw.zeros(f32, ({}, {}))\n", t.rows, t.deep);
-        h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + t.deep - 1) / t.deep);
-        h.body += fmt::format("        top = tw.maximum(top, tw.abs(tw.load(X[{}{}, {}], fill=0.0)))\n", z, o.turned ? k : row,
-                              o.turned ? row : k);
-        h.body += fmt::format("    exponent = tw.floor(tw.log2(tw.maximum(tw.max(top, axis={}), 1.0e-30)))\n", o.turned ? 0 : 1);
-    }
-
-    // A row that no block holds, a block for each: what it reads the second time is in L2 where few rows are under way.
-    void twice(const SplitOperand& o) {
-        Helper h;
-        const std::string z = o.batch > 1 ? "z, " : "";
-        h.computes = scaled_parts(o);
-        h.arguments = split_arguments(o, {{o.down, "A_down"}, {o.high, "A_high"}, {o.low, "A_low"}});
-        const RowTile t = {1, 8192, 1024};
-        h.threads = t.threads;
-        grid(h, o, {{"r", o.rows}});
-        exponent(h, o, t);
-        h.body += fmt::format("    tw.store(A_down[{}r : r + 1], tw.exp2(exponent - 14.0))\n    scale = tw.exp2(14.0 - exponent)\n", z);
-        h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + t.deep - 1) / t.deep);
-        const std::string place = fmt::format("{0}r : r + 1, c * {1} : c * {1} + {1}", z, t.deep);
-        h.body += fmt::format("        scaled = tw.load(X[{}], fill=0.0{}) * scale[:, None]\n", place, lanes(o));
-        store_parts(h, place, "        ");
-        add(o, "parts", h);
-    }
-
-    // The power of two that takes a column's largest element to between 2^14 and 2^15, and what undoes it.
-    void scales(const SplitOperand& o) {
-        Helper h;
-        const std::string z = o.batch > 1 ? "z, " : "";
-        const std::string top = fmt::format("floor(log2(maximum(max(k in 0:{}, abs(X[{}k, r])), 1.0e-30)))", o.depth, z);
-        h.computes = fmt::format("    A_up[{0}r] = exp2(14 - {1})\n    A_down[{0}r] = exp2({1} - 14)", z, top);
-        h.arguments = split_arguments(o, {{o.up, "A_up"}, {o.down, "A_down"}});
-        const RowTile t = {32, 128, 512};
-        h.threads = t.threads;
-        grid(h, o, {{"r", (o.rows + t.rows - 1) / t.rows}});
-        exponent(h, o, t);
-        const std::string row = fmt::format("r * {0} : r * {0} + {0}", t.rows);
-        h.body += fmt::format(
-            "    tw.store(A_up[{0}{1}], tw.exp2(14.0 - exponent))\n    tw.store(A_down[{0}{1}], tw.exp2(exponent - 14.0))\n", z, row);
-        add(o, "scales", h);
-    }
-
-    void grid(Helper& h, const SplitOperand& o, std::vector<GridAxis> axes) const {
-        axes.push_back({"z", o.batch});
-        Writer text(w_.p, g_, "");
-        text.grid(std::move(axes));
-        h.body += text.body();
-    }
-
-    // Of columns: the f16 nearest to a scaled number, and the f16 nearest to what that leaves of it.
-    void parts(const SplitOperand& o) {
-        Helper h;
-        const std::string z = o.batch > 1 ? "z, " : "", scaled = fmt::format("X[{0}p, q] * A_up[{0}q]", z);
-        h.arguments = {source(o), argument_of(o.up, false), argument_of(o.high, true), argument_of(o.low, true)};
-        h.arguments[1].name = "A_up";
-        h.arguments[2].name = "A_high";
-        h.arguments[3].name = "A_low";
-        h.computes = fmt::format("    A_high[{0}p, q] = f16({1})\n    A_low[{0}p, q] = f16({1} - f32(f16({1})))", z, scaled);
-        const std::int64_t wide = std::clamp<std::int64_t>(power_of_two(o.last()), 32, 2048), rows = std::max<std::int64_t>(1, 2048 / wide);
-        grid(h, o, {{"p", (o.first() + rows - 1) / rows}, {"q", (o.last() + wide - 1) / wide}});
-        const std::string row = fmt::format("p * {0} : p * {0} + {0}", rows), column = fmt::format("q * {0} : q * {0} + {0}", wide);
-        const std::string place = fmt::format("{}{}, {}", z, row, column);
-        h.body +=
-            fmt::format("    scaled = tw.load(X[{}], fill=0.0{}) * tw.load(A_up[{}{}], fill=0.0)[None, :]\n", place, lanes(o), z, column);
-        store_parts(h, place, "    ");
-        add(o, "parts", h);
     }
 
     // The main kernel.
@@ -370,14 +166,14 @@ private:
     void argument(const SplitOperand& o, const Scratch& s, bool matrix) {
         Argument a = argument_of(s, false);
         const std::string row = o.letter == "a" ? "M" : "N";
-        if (o.batch > 1) a.texts.push_back("");
+        if (!o.lead.empty()) a.texts.push_back("");
         if (matrix) a.texts.insert(a.texts.end(), {o.turned ? "K" : row, o.turned ? row : "K"});
         else a.texts.push_back(row);
         w_.add_argument(a);
     }
 
     std::string element(const SplitOperand& o, const Scratch& s, const std::string& row) const {
-        const std::string z = o.batch > 1 ? axes_.name[0] + ", " : "";
+        const std::string z = !o.lead.empty() ? axes_.name[0] + ", " : "";
         return o.turned ? fmt::format("f32({}[{}k, {}])", s.name, z, row) : fmt::format("f32({}[{}{}, k])", s.name, z, row);
     }
 
@@ -416,7 +212,7 @@ private:
         w_.line("ring = tw.pipeline(4, consumers=2)");
         if (!batched_) return;
         std::vector<GridAxis> grid;
-        w_.line(fmt::format("bn, bm, block = tw.grid(tw.cdiv(N, {}), tw.cdiv(M, {}), {})", kColumns, rows_, a_.batch));
+        w_.line(fmt::format("bn, bm, block = tw.grid(tw.cdiv(N, {}), tw.cdiv(M, {}), {})", kColumns, rows_, a_.batch()));
         std::int64_t step = 1;
         for (std::size_t i = axes_.outer.size(); i-- > 0;) {
             w_.line(fmt::format("{} = block // {} % {}", axes_.outer[i].name, step, axes_.outer[i].count));
@@ -559,7 +355,6 @@ private:
     const Primitive& v_;
     const ProductAxes& axes_;
     SplitOperand a_, b_;
-    std::vector<std::string> nodes_;
     std::int64_t rows_ = 256;
     bool batched_ = false, staged_ = false;
 };

@@ -230,7 +230,7 @@ Value Writer::value(int id) {
         }
         out.text = fresh("x");
         line(fmt::format("{} = {}", out.text, text));
-    } else if (v.kind == Kind::reshape || (v.kind == Kind::pointwise && v.fn == "copy")) {
+    } else if (v.kind == Kind::reshape || v.kind == Kind::permute || (v.kind == Kind::pointwise && v.fn == "copy")) {
         out = value(v.in[0]);
     } else if (v.kind == Kind::cat) {
         out = value(v.in[part]);
@@ -298,7 +298,7 @@ Value Writer::pointwise(int id) {
         else if (const auto number = constant_of(p, v.in[0])) text = out.raw ? whole_text(std::trunc(*number)) : real_text(*number, true);
         else if (in[0].logical) text = fmt::format("tw.where({}, 1.0, 0.0){}", t[0], out.raw ? fmt::format(".to({})", v.dtype) : "");
         else if (out.raw) text = fmt::format("{}.to({})", t[0], v.dtype);
-        else if (v.dtype == "f32") text = t[0] + (in[0].raw ? ".to(f32)" : "");
+        else if (v.dtype == "f32" || (unrounded && !in[0].raw)) text = t[0] + (in[0].raw ? ".to(f32)" : "");
         else text = fmt::format("{}.to({}).to(f32)", t[0], v.dtype);
     } else if (v.fn == "triu" || v.fn == "tril" || v.fn == "causal") {
         const auto& axes = g.axes.at(id);
@@ -434,7 +434,7 @@ std::string Writer::equation_of(int id) {
         plain = true;
     } else if (id == g.anchor) {
         text = anchor_equation;
-    } else if (v.kind == Kind::reshape || (v.kind == Kind::pointwise && v.fn == "copy")) {
+    } else if (v.kind == Kind::reshape || v.kind == Kind::permute || (v.kind == Kind::pointwise && v.fn == "copy")) {
         return equation_of(v.in[0]);
     } else if (v.kind == Kind::cat) {
         return equation_of(v.in[part]);

@@ -52,6 +52,7 @@ public:
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
     bool raw = false;                   // elements are only moved, whatever their type
+    bool unrounded = false;             // casts to a narrow type are left out
     std::size_t part = 0;               // of a concatenation: which one is written
     bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
     std::map<int, std::string> staged;  // stored operands that lie in shared memory: what loads the tile
@@ -67,6 +68,7 @@ public:
     const std::string& name() const { return name_; }
     const std::vector<Argument>& arguments() const { return arguments_; }
     const std::string& lets() const { return lets_; }
+    void let(const std::string& text) { lets_ += "    let " + text + "\n"; }
     const std::vector<Group>* groups = nullptr;  // all of the graph, where a kernel may do what another one was to do for it
     const std::string& body() const { return body_; }
 
@@ -141,6 +143,7 @@ bool write_product(Writer& w);  // matmul, conv; as above
 // Rows that a block holds in registers: what is done with the root's value over the tile is said by `store`. False: another template is
 // for this group; nothing was written.
 bool write_held_rows(Writer& w, const std::function<void(const Value&)>& store);
+void write_attention(Writer& w);
 void write_window(Writer& w);
 Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& g, const std::string& name);
 // A convolution whose input has no zeros around it, directly; nothing: another template is for it.

@@ -83,7 +83,8 @@ private:
         return o;
     }
     std::string shown(Value v) const {
-        std::string text = values_.text(v, [&](int id) { return program_.tensors[at(id)].name; });
+        std::string text = values_.text(
+            v, [&](int id) { return at(id) < program_.tensors.size() ? program_.tensors[at(id)].name : "what lies in memory"; });
         constexpr std::size_t most = 2000;
         return text.size() > most ? text.substr(0, most) + " ..." : text;
     }
@@ -115,6 +116,7 @@ private:
     std::optional<MemoryPart> written_by(const ir::Equation& e, int argument, const std::vector<Poly>& sizes);
     bool unwritten(int memory) const { return !written_.count(memory) && holds_nothing_before(program_, module_, memory); }
     Typed held(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
+    Typed in_memory(int memory, const MemoryPart& seen, const std::vector<Poly>& index);
     Typed held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index, const Poly& number);
     Typed meant(int tensor, const std::vector<Poly>& index);
     Typed stated(const ir::Equation& e, const std::vector<Atom>& variables, bool stored);
@@ -136,6 +138,7 @@ private:
     Values values_;
     std::map<int, std::vector<Written>> written_;  // by memory, in order
     std::map<int, Stage> stages_;                  // by memory
+    std::map<int, int> lies_;                      // by memory, the number of the tensor that stands for what lies there now
     std::map<int, std::string> writer_;
     std::vector<Obligation> broken_launches_;
     std::set<std::string> used_;
@@ -314,8 +317,13 @@ void FlatComposition::follow(const ir::Launch& launch) {
                 now.rounding.in_memory = now.rounding.kind != Rounding::Kind::exact;
                 return now;
             };
+            values_.as_stored = [&](int number, const std::vector<Poly>& index) -> std::optional<Typed> {
+                const auto it = argument_of.find(number);
+                if (it == argument_of.end()) return std::nullopt;
+                return in_memory(ir::memory_of(program_, it->second), part(it->second), index);
+            };
             const Typed stored = values_.stored_from(e.value, leaf(sizes), bound, formal.dtype);
-            values_.meaning = nullptr;
+            values_.meaning = values_.as_stored = nullptr;
             values_.tensor_names = values_.scalar_names = ints_.tensor_names = nullptr;
             w.value = values_.simplified(stored.value);
             w.rounding = stored.rounding;
@@ -333,6 +341,7 @@ void FlatComposition::follow(const ir::Launch& launch) {
         after.emplace_back(memories[t], std::move(w));
     }
     for (auto& [memory, w] : after) {
+        lies_.erase(memory);
         if (w.part.same_as(part(memory))) written_[memory].clear();
         written_[memory].push_back(std::move(w));
         writer_.emplace(memory, kernel.name);
@@ -349,6 +358,15 @@ Typed FlatComposition::held(int memory, const MemoryPart& seen, const std::vecto
         return {values_.unknown("`" + program_.tensors[at(memory)].name + "` is not shown to hold what its let says"), {}};
     const auto it = written_.find(memory);
     return held_after(memory, it == written_.end() ? 0 : it->second.size(), seen, index, number);
+}
+
+// The number itself that lies there: one that no other write leaves, at each place of its own.
+Typed FlatComposition::in_memory(int memory, const MemoryPart& seen, const std::vector<Poly>& index) {
+    Typed now = held(memory, seen, index);
+    if (now.rounding.kind != Rounding::Kind::lost || values_.has_unknown(now.value)) return now;
+    const auto [it, fresh] = lies_.emplace(memory, static_cast<int>(values_.tensor_types.size()));
+    if (fresh) values_.tensor_types.push_back(program_.tensors[at(memory)].dtype);
+    return {values_.element(it->second, {seen.number(index)}), {}};
 }
 
 Typed FlatComposition::held_after(int memory, std::size_t writes, const MemoryPart& seen, const std::vector<Poly>& index,

@@ -399,6 +399,7 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         const ir::Kernel& kernel = module.kernels[static_cast<std::size_t>(launch.kernel)];
         RoundingArithmetic arithmetic(states_f64(kernel.computes, kernel.tensors));
         arithmetic.numbers = std::move(numbers);
+        arithmetic.floors_are_given = true;
         std::map<int, int> actual;  // tensor of the kernel -> of the program
         TensorBounds given;
         std::set<int> seen;     // through a view

@@ -489,7 +489,7 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
         }
         default: {
             for (const Rounded& a : args) v.bound = either(v.bound, settled(a).bound);
-            v.bound = through(reach_of(op), v.bound);
+            v.bound = op == ElementOp::floor && floors_are_given ? Bound{} : through(reach_of(op), v.bound);
             v.ceiling = ceiling_of(op, args, numbers.of(key));
             break;
         }

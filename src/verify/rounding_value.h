@@ -87,6 +87,8 @@ public:
 
     Numbers numbers;
     ir::Loc loc;  // of the statement that is looked at: goes into the losses
+    // A floor is taken of the numbers that lie in memory: the values are shown of whatever they are (Values::as_stored).
+    bool floors_are_given = false;
 
     Rounded leaf(ir::DType type, int number, int bits = 0);
     Rounded constant(double value, ir::DType type);

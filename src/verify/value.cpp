@@ -11,16 +11,20 @@ double Values::identity(const std::string& op) {
 }
 
 // A maximum is minus infinity only where all of it is, and over a range that is taken to happen nowhere but for a body that is nothing
-// else: a masked row has an element. Everything else passes an infinity on, of whichever sign.
+// else: a row that is masked by coordinates has an element, one that is masked by data may have none. A choice is one of its sides, a sum
+// has the infinities of its terms, and the exponential of minus infinity is 0 (`find_signs`). Everything else passes an infinity on, of
+// whichever sign.
 void Values::mark_infinite(ValueNode& n) const {
     bool any_low = false, any_high = false, all_low = true, all_high = true;
     for (Value a : n.args) {
         const ValueNode& m = node(a);
         any_low |= m.low, any_high |= m.high;
         all_low &= m.low, all_high &= m.high;
+        n.chosen |= m.chosen;
     }
-    const bool is_extreme = n.kind == Kind::extreme || n.kind == Kind::reduce;
-    if (n.kind == Kind::reduce && node(n.args[0]).kind != Kind::number) all_low = all_high = false;
+    const bool is_extreme = n.kind == Kind::extreme || n.kind == Kind::reduce, is_choice = n.kind == Kind::function && n.name == "select";
+    n.chosen |= is_choice && (any_low || any_high);
+    if (n.kind == Kind::reduce && node(n.args[0]).kind != Kind::number && !n.chosen) all_low = all_high = false;
     if (n.kind == Kind::number) {
         n.low = n.number.infinite() && n.number.negative();
         n.high = n.number.infinite() && !n.number.negative();
@@ -33,6 +37,17 @@ void Values::mark_infinite(ValueNode& n) const {
     } else if (is_extreme && n.name == "min") {
         n.low = any_low;
         n.high = all_high;
+    } else if (is_choice) {
+        n.low = node(n.args[1]).low || node(n.args[2]).low;
+        n.high = node(n.args[1]).high || node(n.args[2]).high;
+    } else if (n.kind == Kind::sum) {
+        for (std::size_t i = 0; i < n.args.size(); ++i) {
+            const ValueNode& m = node(n.args[i]);
+            n.low |= n.weights[i].negative() ? m.high : m.low;
+            n.high |= n.weights[i].negative() ? m.low : m.high;
+        }
+    } else if (n.kind == Kind::function && n.name == "exp" && !any_high) {
+        n.low = n.high = false;
     } else {
         n.low = n.high = any_low || any_high;
     }
@@ -76,6 +91,7 @@ Value Values::intern(ValueNode n) {
     if (!fresh) return it->second;
     int height = 0;
     n.atoms.clear();  // of a node that this one was made from
+    n.chosen = n.low = n.high = false;
     n.unknown_inside = n.kind == Kind::unknown;
     for (Value a : n.args) {
         height = std::max(height, node(a).height);

@@ -87,6 +87,7 @@ struct ValueNode {
     int height = 0;                    // nesting depth of reduces, to name bound variables
     bool unknown_inside = false;       // some part of it is unknown
     bool low = false, high = false;    // an infinite fill may make it minus or plus infinity: it cancels nothing
+    bool chosen = false;               // where a choice by data may be that fill: of a fold, then, all of it may be
     std::vector<Atom> atoms;           // all that it mentions, bound ones and those inside operations too; sorted
 };
 
@@ -188,6 +189,9 @@ public:
     Typed stored_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
     // What an element of a tensor is to these translations, where it is not merely itself (a buffer that a launch has written).
     std::function<std::optional<Typed>(int tensor, const std::vector<Poly>& index)> meaning;
+    // The same where its rounding decides something and is not followed: the number itself that lies in memory, whatever it is. Where
+    // nothing but that number's floor cancels (a power of two that scales and one that undoes it), nothing hangs on it.
+    std::function<std::optional<Typed>(int tensor, const std::vector<Poly>& index)> as_stored;
 
     std::vector<target::DType> tensor_types;  // of the tensors that elements are of
     std::set<Atom> sizes;                     // symbols that are sizes: at least 1

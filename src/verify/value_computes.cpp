@@ -59,7 +59,16 @@ Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map
             }
             if (meaning && t->name == "select") return chosen_from(t, leaf, bound);
             for (const ir::Term& a : t->args) args.push_back(typed_from(a, leaf, bound));
-            return computed(t->name, args, std::nullopt, subtracts_own_rounding(*t));
+            // What lies in memory is one number, however it came to be: its floor, and what rounding it leaves of it, are those of that
+            // number.
+            const bool own = subtracts_own_rounding(*t);
+            const auto lost = [](const Typed& a) { return a.rounding.kind == Rounding::Kind::lost; };
+            if (as_stored && (own || t->name == "floor") && std::any_of(args.begin(), args.end(), lost)) {
+                const auto outer = std::exchange(meaning, as_stored);
+                for (std::size_t i = 0; i < args.size(); ++i) args[i] = typed_from(t->args[i], leaf, bound);
+                meaning = outer;
+            }
+            return computed(t->name, args, std::nullopt, own);
         }
         case ir::TermKind::reduce: {
             const Atom x = ints_.fresh("j");

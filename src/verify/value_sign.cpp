@@ -107,7 +107,7 @@ unsigned Values::find_signs(const ValueNode& n) {
             return zero_sign | positive_sign;
         }
         case Kind::function: {
-            if (n.name == "exp") return positive_sign;
+            if (n.name == "exp") return node(n.args[0]).low ? zero_sign | positive_sign : positive_sign;
             if (n.name == "sqrt" || n.name == "abs")
                 return n.name == "abs" && !(arg(0) & zero_sign) ? positive_sign
                        : arg(0) == positive_sign                ? positive_sign

@@ -70,8 +70,8 @@ def test_rows_that_no_block_holds_are_read_twice_by_one_launch(tmp_path):
 @pytest.mark.parametrize("keys, fused", [(72, True), (256, True), (71, False)])
 @pytest.mark.parametrize("causal", [False, True])
 def test_probabilities_are_stored_in_parts(keys, fused, causal, tmp_path):
-    """Attention as two products: the softmax between them writes the parts that the second one takes, where rows are whole vectors."""
-    shape, other = [2, 2, keys if causal else 70, 40], [2, 2, keys, 40]
+    """Attention as two products, where heads are too wide for one kernel: the softmax between them writes the parts that the second one takes, where rows are whole vectors."""
+    shape, other = [2, 2, keys if causal else 70, 136], [2, 2, keys, 136]
     made = graph([leaf("q", shape), leaf("k", other), leaf("v", other)], [node("y", "attention", ["q", "k", "v"], shape, scale=0.2, causal=causal)], "y")
     text, plan = generated(made, tmp_path, 6, 4e-6)
     assert ("* 16384.0" in text) == fused
