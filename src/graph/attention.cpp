@@ -174,18 +174,32 @@ void leads_of(const Primitives& p, int id, const std::set<int>& stored, std::vec
 
 // An operand (batch, rows, columns) under these leading dimensions; false: it has to be copied first.
 bool view_under(const Primitives& p, int id, const std::set<int>& stored, const Shape& lead, View& out) {
+    const auto at = [&](int q) -> const Primitive& { return p.list[static_cast<std::size_t>(q)]; };
     Shape to = lead;
-    const Shape& shape = p.list[static_cast<std::size_t>(id)].shape;
-    to.insert(to.end(), {shape[1], shape[2]});
+    to.insert(to.end(), {at(id).shape[1], at(id).shape[2]});
     int base = id;
-    while (p.list[static_cast<std::size_t>(base)].kind == Kind::reshape && !stored.contains(base))
-        base = p.list[static_cast<std::size_t>(base)].in[0];
+    bool turned = false;
+    for (; !stored.contains(base); base = at(base).in[0]) {
+        const Primitive& v = at(base);
+        const std::size_t r = v.shape.size();
+        if (v.kind == Kind::reshape) continue;
+        if (v.kind != Kind::permute) break;
+        Shape order;
+        for (std::size_t d = 0; d < r; ++d) order.push_back(static_cast<std::int64_t>(d));
+        std::swap(order[r - 2], order[r - 1]);
+        if (v.axes != order || v.shape[r - 2] != to[lead.size() + (turned ? 1 : 0)] || v.shape[r - 1] != to[lead.size() + (turned ? 0 : 1)])
+            break;
+        turned = !turned;
+    }
+    if (turned) std::swap(to[lead.size()], to[lead.size() + 1]);
     out = seen(p, base, stored);
-    const bool real = stored.contains(out.base) || p.list[static_cast<std::size_t>(out.base)].kind != Kind::reshape;
+    const bool real = stored.contains(out.base) || at(out.base).kind != Kind::reshape;
     if (auto dims = reshaped(out.dims, to)) {
         out.dims = std::move(*dims);
+        if (turned) std::swap(out.dims[lead.size()], out.dims[lead.size() + 1]);
         return real;
     }
+    if (turned) std::swap(to[lead.size()], to[lead.size() + 1]);
     out = {id, contiguous(to)};
     return false;
 }
