@@ -143,3 +143,24 @@ def test_two_layers_in_parts(tmp_path):
     (tmp_path / "wrong.py").write_text(floors)
     done = subprocess.run([PROGRAM, "check", str(tmp_path / "wrong.py"), "--search", "0.01", "--audit", "0", "--json"], capture_output=True, text=True, timeout=300)
     assert done.returncode in (1, 3) and json.loads(done.stdout)
+
+
+MASKED_BY_DATA = """import tilewright as tw
+from tilewright import f32
+
+
+@tw.kernel(target="sm_90a", threads=128, computes="Y[i] = sum(j in 0:128, exp(where(M[i, j], X[i, j], -inf)))")
+def k(X: tw.Tensor(f32, 64, 128), M: tw.Tensor(tw.bool, 64, 128), Y: tw.Tensor(f32, 64)):
+    i = tw.grid(64)
+    s = tw.where(tw.load(M[i, 0:128]), tw.load(X[i, 0:128]), float("-inf"))
+    top = %s
+    tw.store(Y[i], tw.sum(tw.exp(s - top), axis=0) * tw.exp(top))
+"""
+
+
+@pytest.mark.parametrize("top, proved", [("tw.maximum(tw.max(s, axis=0), -1.0e30)", True), ("tw.max(s, axis=0)", False)])
+def test_a_row_that_data_may_mask_whole(top, proved, tmp_path):
+    """The maximum of a row with no element left is minus infinity, and relative to that nothing has a value; the equation says 0."""
+    (tmp_path / "k.py").write_text(MASKED_BY_DATA % top)
+    done = subprocess.run([PROGRAM, "check", str(tmp_path / "k.py"), "--search", "0.01", "--audit", "0"], capture_output=True, text=True, timeout=300)
+    assert (done.returncode == 0) == proved, done.stdout
