@@ -266,7 +266,12 @@ void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
     const std::string once = copies_zero(dist(op.src));
     open(once.empty() ? "" : "if (" + once + ")");
     const GlobalUnits g = global_units(op.dst, dist(op.src), plan, false);
-    if (!failed()) {
+    if (!failed() && plan.width > 1) {
+        const std::string u = open_unrolled(g.units);
+        line(fmt::format("{}tw::atomic_add_vector<{}>({}, {});", guard(g, u), plan.width, moved("p", g.offset(u)),
+                         unit_at(op.src, u, plan.width)));
+        close_unrolled(g.units);
+    } else if (!failed()) {
         const std::string u = open_unrolled(g.units);
         line(fmt::format("{}{}({}, {});", guard(g, u),
                          packed(op.src) ? fmt::format("tw::atomic_add_{}", dtype(op.src) == DType::BF16 ? "bf16" : "f16") : "atomicAdd",

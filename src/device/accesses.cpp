@@ -74,7 +74,8 @@ void plan_accesses(ir::Kernel& k, const Facts& facts) {
         if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) plan = accesses.plan(x->src, width_of(type_of(x->dst), x->vector_bytes));
         if (auto* x = std::get_if<ir::StoreGlobal>(&s.op))
             plan = accesses.plan(x->dst, x->by_quads ? 8 : width_of(type_of(x->src), x->vector_bytes));
-        if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) plan = accesses.plan(x->dst, 1);
+        if (auto* x = std::get_if<ir::AtomicAdd>(&s.op))
+            plan = accesses.plan(x->dst, type_of(x->src) == DType::F32 ? x->vector_bytes / 4 : 1);
         if (auto* x = std::get_if<ir::CpAsync>(&s.op); x && !x->whole_vectors)
             plan = accesses.plan(x->src, x->bytes / target::bytes(k.buffers[static_cast<std::size_t>(x->dst.buffer)].dtype));
         if (auto* x = std::get_if<ir::LoadShared>(&s.op)) width = width_of(type_of(x->dst), x->vector_bytes);

@@ -161,12 +161,11 @@ void choose_vectors(Draft& draft, const Context& context) {
             const DType dtype = k.fragments[static_cast<std::size_t>(at->src)].dtype;
             int run = value_run(dist(at->src), aligned_run(k, multiples, at->dst));
             // Vector reductions: pairs of 16-bit values everywhere, up to four f32 where the target has them. A vector must not
-            // straddle a bound, because a reduction cannot be masked by element; so only with a whole innermost tile.
+            // straddle a bound, because a reduction cannot be masked by element.
             const int cap = dtype == DType::F16 || dtype == DType::BF16                      ? 2
                             : dtype == DType::F32 && arch.has(target::Feature::RedVectorF32) ? 4
                                                                                              : 1;
-            const bool whole = !at->dst.in_bounds.empty() && at->dst.in_bounds.back();
-            run = whole ? std::min(run, cap) : 1;
+            for (run = std::min(run, cap); run > 1 && straddles(k, multiples, at->dst, run);) run /= 2;
             at->vector_bytes = run * target::bytes(dtype);
         } else if (auto* ls = std::get_if<ir::LoadShared>(&s.op)) {
             const int size = target::bytes(k.fragments[static_cast<std::size_t>(ls->dst)].dtype);

@@ -180,7 +180,8 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
     }
     if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) {
         // A reduction of several elements cannot be masked by element.
-        if (wide(x->vector_bytes, k.tensors[at(x->dst.tensor)].dtype) && (x->dst.in_bounds.empty() || !x->dst.in_bounds.back()))
+        const target::DType dtype = k.tensors[at(x->dst.tensor)].dtype;
+        if (wide(x->vector_bytes, dtype) && may_straddle(k, divisors, x->dst, run_of(x->vector_bytes, dtype)))
             return "an atomic add of several elements may straddle a bound";
         return global(x->dst, dist(x->src), x->vector_bytes);
     }

@@ -50,6 +50,18 @@ TW_DEVICE float div_full(float a, float b) {
   asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
+// Each element by itself, in one instruction where there is one.
+template <int N>
+TW_DEVICE void atomic_add_vector(float* p, const float* x) {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (N == 4)
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
+  else
+    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(x[0]), "f"(x[1]) : "memory");
+#else
+  for (int i = 0; i < N; ++i) atomicAdd(p + i, x[i]);
+#endif
+}
 TW_DEVICE void cp_async_8_zfill(u32 dst, const void* src, u32 bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
 }

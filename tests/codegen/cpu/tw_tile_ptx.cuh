@@ -23,6 +23,10 @@ inline u32 to_u32(double x) { return to_integer<u32>(x, 0, 0x1p32 - 1, 0); }
 inline long long to_i64(float x) { return to_integer<long long>(x, -0x1p63, 0x1p63, -0x7fffffffffffffffLL - 1); }
 inline long long to_i64(double x) { return to_integer<long long>(x, -0x1p63, 0x1p63, -0x7fffffffffffffffLL - 1); }
 inline float div_full(float a, float b) { return a / b; }
+template <int N>
+void atomic_add_vector(float* p, const float* x) {
+  for (int i = 0; i < N; ++i) p[i] += x[i];
+}
 inline void cp_async_8_zfill(u32 dst, const void* src, u32 bytes) { cp_async_some(dst, src, bytes, 8); }
 inline void ldmatrix_x2(u32& a, u32& b, u32 addr) {
   u32 r[2];
