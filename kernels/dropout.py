@@ -11,10 +11,9 @@ T = tw.parameters("T")
 
 
 @tw.inline
-def kept(n, x, p, scale, seed0, seed1, offset0, offset1):
-    """x * scale, or 0 where element n is dropped."""
-    place = n.to(u32)
-    bits = tw.philox(seed0, seed1, place // 4, 0, offset0, offset1, place % 4)
+def kept(i, BLOCK, x, p, scale, seed0, seed1, offset0, offset1):
+    """x, the BLOCK elements from i on, times scale, or 0 where one is dropped. Four neighbours share a draw, which shows where the quotient is one of the tile's own coordinate."""
+    bits = tw.philox(seed0, seed1, (tw.arange(BLOCK) // 4 + i // 4).to(u32), 0, offset0, offset1, (tw.arange(BLOCK) % 4).to(u32))
     return tw.where(tw.uniform(bits) < p, 0.0, x * scale)
 
 
@@ -26,7 +25,7 @@ def dropout(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), p: tw.scalar(f32), scale: tw
     BLOCK = 2048 * V // T.bytes
     i = tw.grid(tw.cdiv(N, BLOCK)) * BLOCK
     x = tw.load(X[i : i + BLOCK], fill=0.0).to(f32)
-    tw.store(Y[i : i + BLOCK], kept(tw.arange(BLOCK) + i, x, p, scale, seed0, seed1, offset0, offset1).to(Y.dtype))
+    tw.store(Y[i : i + BLOCK], kept(i, BLOCK, x, p, scale, seed0, seed1, offset0, offset1).to(Y.dtype))
 
 
 @tw.kernel(target="sm_80", threads=128, blocks_per_sm=8,
@@ -38,4 +37,4 @@ def dropout_add(X: tw.Tensor(T, N), R: tw.Tensor(T, N), Y: tw.Tensor(T, N), p: t
     i = tw.grid(tw.cdiv(N, BLOCK)) * BLOCK
     x = tw.load(X[i : i + BLOCK], fill=0.0).to(f32)
     r = tw.load(R[i : i + BLOCK], fill=0.0).to(f32)
-    tw.store(Y[i : i + BLOCK], (r + kept(tw.arange(BLOCK) + i, x, p, scale, seed0, seed1, offset0, offset1)).to(Y.dtype))
+    tw.store(Y[i : i + BLOCK], (r + kept(i, BLOCK, x, p, scale, seed0, seed1, offset0, offset1)).to(Y.dtype))

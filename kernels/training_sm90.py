@@ -3,22 +3,39 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 M, N, V, P, L = tw.sizes("M N V P L")
-T = tw.parameters("T")
+T, BYTES, ROW = tw.parameters("T BYTES ROW")
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
 
 
-@tw.kernel(
+@tw.inline
+def exponential(x, top, T):
+    """e^(x - top). One fma for bf16; in f32 the difference comes first, since the rounding of top * LOG2E would show where top is large."""
+    return tw.exp2(tw.fma(x, LOG2E, top * -LOG2E) if T == bf16 else (x - top) * LOG2E, approx=True)
+
+
+@tw.inline
+def united(state, C, floor):
+    """The maximum and the sum of exponentials of the whole row, from those of the cluster's blocks."""
+    tw.cluster_sync()
+    top = tw.full(f32, (), floor)
+    total = tw.zeros(f32, ())
+    for r in tw.range(C, unroll=True):
+        t = tw.load(state[0], rank=r)
+        new_top = tw.maximum(top, t)
+        total = total * tw.exp2((top - new_top) * LOG2E) + tw.load(state[1], rank=r) * tw.exp2((t - new_top) * LOG2E)
+        top = new_top
+    return top, total
+
+
+@tw.signature(
     target="sm_90a",
-    name="cross_entropy_gradient",
     computes="""
         let s[m] = logsumexp(n, f32(X[m, n]))
         loss[m] = s[m] - f32(X[m, target[m]])
         DX[m, n] = T((exp(f32(X[m, n]) - s[m]) - where(n == target[m], 1, 0)) * scale)
     """,
-    threads=512,
-    blocks_per_sm=2,
 )
 def cross_entropy_gradient(
     X: tw.Tensor(T, M, N),
@@ -27,10 +44,79 @@ def cross_entropy_gradient(
     DX: tw.Tensor(T, M, N),
     scale: tw.scalar(f32),  # of the loss: 1 / M for a mean
     T: tw.each(bf16, f32),
-    BN: tw.const(2048, 4096) = 4096,
 ):
-    """A block a row. Every lane has a maximum of its own for each of its places, so that nobody meets before the end of the first pass; the second pass finds the row in L2."""
+    """The loss of each row, and its gradient."""
     tw.assume(N % (16 // T.bytes) == 0)
+
+
+@tw.kernel(cross_entropy_gradient, threads=tw.max(128, BYTES // 64), blocks_per_sm=1024 // tw.max(128, BYTES // 64))
+def cross_entropy_gradient_short(X, target, loss, DX, scale, T, BYTES: tw.each(2048, 8192, 16384, 32768)):
+    """Rows of up to BYTES bytes in registers."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    m = tw.grid(M)
+    x = tw.load(X[m, 0:BN], fill=float("-inf")).to(f32)
+    label = tw.load(target[m])
+    picked = tw.load(X[m, target[m]]).to(f32)
+    top = tw.max(x, axis=0)
+    e = exponential(x, top, T)
+    total = tw.sum(e, axis=0)
+    e = e * (scale / total)
+    tw.store(DX[m, 0:BN], tw.where(tw.arange(BN) == label, e - scale, e).to(T), hint="streaming")
+    tw.store(loss[m], top + tw.log2(total) * LN2 - picked)
+
+
+@tw.kernel(cross_entropy_gradient, threads=512, cluster=(ROW // 65536, 1, 1), blocks_per_sm=3)
+def cross_entropy_gradient_staged(X, target, loss, DX, scale, T, ROW: tw.each(65536, 131072, 262144, 524288)):
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster: a row is read once. While it arrives, every thread folds what it copied itself: the maximum of its vectors, and
+    the sum of exponentials relative to it, at the price of one more exponential a vector. The cluster meets once; blocks of other rows compute while this one's row arrives."""
+    C, THREADS = ROW // 65536, 512
+    W = 16 // T.bytes
+    BN = THREADS * W
+    K = 65536 // (THREADS * 16)
+    tw.assume(N <= ROW // T.bytes)
+    if C == 1:
+        rank = 0
+        m = tw.grid(M)
+    else:
+        rank, m = tw.grid(C, M)
+    s = tw.shared(T, (K, BN))
+    vectors = tw.overlay(s, T, (K, THREADS, W))
+    state = tw.shared(f32, (2,))
+    n0 = rank * (K * BN)
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n0 + k * BN : n0 + k * BN + BN])
+        tw.cp_async_commit()
+    label = tw.load(target[m])
+    picked = tw.load(X[m, target[m]]).to(f32)
+    floor = LOWEST / 2 if T == bf16 else LOWEST  # for `exponential` in bf16: finite times LOG2E
+    tops = tw.full(f32, (THREADS,), floor)
+    sums = tw.zeros(f32, (THREADS,))
+    for k in tw.range(K, unroll=2):
+        tw.cp_async_commit()  # an empty group, so that always the same number of groups may be on its way
+        tw.cp_async_wait(K)
+        x = tw.load(vectors[k], layout=tw.rows()).to(f32)
+        n = n0 + k * BN
+        x = tw.where(tw.coord(x, 0) * W + tw.coord(x, 1) + n < N, x, float("-inf"))
+        new_tops = tw.maximum(tops, tw.max(x, axis=1))
+        sums = sums * exponential(tops, new_tops, T) + tw.sum(exponential(x, new_tops[:, None], T), axis=1)
+        tops = new_tops
+    top = tw.max(tops, axis=0)
+    tw.store(state[0], top)
+    tw.store(state[1], tw.sum(sums * tw.exp2((tops - top) * LOG2E, approx=True), axis=0))
+    whole_top, total = united(state, C, floor)
+    inverse = scale / total
+    for k in tw.range(K, unroll=2):
+        n = n0 + k * BN
+        e = exponential(tw.load(s[k]).to(f32), whole_top, T) * inverse
+        tw.store(DX[m, n : n + BN], tw.where(tw.arange(BN) + n == label, e - scale, e).to(T), hint="streaming")
+    if rank == 0:
+        tw.store(loss[m], whole_top + tw.log2(total) * LN2 - picked)
+
+
+@tw.kernel(cross_entropy_gradient, threads=512, blocks_per_sm=2)
+def cross_entropy_gradient_twice(X, target, loss, DX, scale, T, BN: tw.const(2048, 4096) = 4096):
+    """Longer rows, a block each. Every lane has a maximum of its own for each of its places, so that nobody meets before the end of the first pass; the second pass finds the row in L2."""
     m = tw.grid(M)
     label = tw.load(target[m])
     top = tw.full(f32, (BN,), LOWEST)
@@ -54,6 +140,7 @@ def cross_entropy_gradient(
     name="embedding_gradient",
     computes="DW[v in 0:V, n] = sum(p in starts[v]:starts[v + 1], f32(DY[order[p], n]))",
     threads=128,
+    blocks_per_sm=16,
 )
 def embedding_gradient(
     DY: tw.Tensor(T, L, N),
@@ -63,14 +150,18 @@ def embedding_gradient(
     DW: tw.Tensor(f32, V, N),
     T: tw.each(bf16, f32),
     BE: tw.const(512, 1024) = 1024,
+    BV: tw.const(2, 4) = 2,
 ):
-    """A block a row of the table: it adds up its token's rows, always in the same order, and writes zeros where there are none."""
+    """A block for BV rows of the table: it adds up each token's rows, always in the same order, and writes zeros where there are none. What is written is most of the bytes, and is written in whole lines."""
     tw.assume(N % (16 // T.bytes) == 0)
-    b, v = tw.grid(tw.cdiv(N, BE), V)
-    total = tw.zeros(f32, (BE,))
-    for p in tw.range(starts[v], starts[v + 1]):
-        total = total + tw.load(DY[order[p], b * BE : b * BE + BE], fill=0.0).to(f32)
-    tw.store(DW[v, b * BE : b * BE + BE], total)
+    b, bv = tw.grid(tw.cdiv(N, BE), tw.cdiv(V, BV))
+    for i in tw.range(BV, unroll=True):
+        v = bv * BV + i
+        if v < V:
+            total = tw.zeros(f32, (BE,))
+            for p in tw.range(starts[v], starts[v + 1]):
+                total = total + tw.load(DY[order[p], b * BE : b * BE + BE], fill=0.0, layout=tw.blocked(vector=4)).to(f32)
+            tw.store(DW[v, b * BE : b * BE + BE], total, hint="streaming")
 
 
 @tw.kernel(

@@ -148,7 +148,9 @@ public:
                 case ElementOp::sub:
                 case ElementOp::mul:
                 case ElementOp::neg: return n->dtype == DType::I32 && !n->plain && !has_data(n) ? plain(n) : n;
+                case ElementOp::mod: return quotient(n);
                 case ElementOp::div:
+                    if (const Element q = quotient(n); q != n) return q;
                     return !target::info(n->dtype).is_float && never_negative(n->args[0]) && never_negative(n->args[1]) ? plain(n) : n;
                 default: return n;
             }
@@ -172,6 +174,22 @@ private:
         if (n->dtype != DType::F32 || c->op != ElementOp::coordinate || c->part != ElementNode::Part::whole || !split_of(c)) return n;
         auto cast = [&](ElementNode::Part part) { return made(ElementOp::cast, DType::F32, {part_of(c, part)}); };
         return made(ElementOp::add, DType::F32, {cast(ElementNode::Part::thread), cast(ElementNode::Part::value)});
+    }
+
+    // A coordinate over a number, or what is left of it, where what a thread contributes is a multiple of the number: neighbours of one
+    // thread have the same quotient in the text already, and remainders that are known.
+    Element quotient(const Element& n) const {
+        const Element &c = n->args[0], &by = n->args[1];
+        if (n->dtype != DType::I32 || c->op != ElementOp::coordinate || c->part != ElementNode::Part::whole) return n;
+        if (by->op != ElementOp::number || by->number < 1) return n;
+        const auto map = split_of(c);
+        const int divisor = static_cast<int>(by->number);
+        for (int t = 0; t < d_.threads(); ++t) {
+            if (!map || map->thread.at(t) % divisor != 0) return n;
+        }
+        auto part = [&](ElementNode::Part p) { return made(n->op, DType::I32, {part_of(c, p), by}, n->op == ElementOp::div); };
+        if (n->op == ElementOp::mod) return part(ElementNode::Part::value);
+        return made(ElementOp::add, DType::I32, {part(ElementNode::Part::thread), part(ElementNode::Part::value)}, true);
     }
 
     // A comparison of sums of coordinates and uniform integers: on the left what depends on the value (a constant once the loop over values

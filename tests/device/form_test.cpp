@@ -27,6 +27,7 @@ std::vector<Subject> subjects() {
         {"kernels/bias_gelu.py", 1, {}, {{"M", 5}, {"N", 259}}},
         {"kernels/softmax.py", 1, {}, {{"M", 2}, {"N", 1025}}},
         {"kernels/transpose.py", 0, {}, {{"M", 33}, {"N", 31}}},
+        {"kernels/dropout.py", 0, {}, {{"N", 5001}}},
         {"kernels/cumsum.py", 0, {{"BN", 512}}, {{"M", 2}, {"N", 513}}},
         {"kernels/gemm_sm80.py", 0, {{"BM", 64}, {"BN", 64}, {"STAGES", 2}}, {{"M", 65}, {"N", 8}, {"K", 72}}},
         {"kernels/gemm_cluster_sm90.py", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 200}, {"N", 136}, {"K", 200}}},

@@ -34,23 +34,11 @@ extern "C" __global__ void __launch_bounds__(128, 8) dropout_kernel(
   for (int v = 0; v < 8; ++v) {
     x_2_[v] = tw::bf16_at(x_[v / 2], v % 2);
   }
-  int n_[8];
-  
-#pragma unroll
-  for (int v = 0; v < 8; ++v) {
-    n_[v] = (tid * 8 + v) + i_;
-  }
-  tw::u32 place_[8];
-  
-#pragma unroll
-  for (int v = 0; v < 8; ++v) {
-    place_[v] = tw::u32(n_[v]);
-  }
   tw::u32 bits_[8];
   
 #pragma unroll
   for (int v = 0; v < 8; ++v) {
-    bits_[v] = tw::philox(tw::u32(seed0_), tw::u32(seed1_), tw::quotient<tw::u32>(place_[v], 4), 0, tw::u32(offset0_), tw::u32(offset1_), tw::remainder<tw::u32>(place_[v], 4));
+    bits_[v] = tw::philox(tw::u32(seed0_), tw::u32(seed1_), tw::u32((((tid * 8) / 4) + (v / 4)) + (i_ / 4)), 0, tw::u32(offset0_), tw::u32(offset1_), tw::u32(tw::remainder<int>(v, 4)));
   }
   tw::u32 stored_[4];
   
