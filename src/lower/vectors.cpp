@@ -160,11 +160,9 @@ void choose_vectors(Draft& draft, const Context& context) {
         } else if (auto* at = std::get_if<ir::AtomicAdd>(&s.op)) {
             const DType dtype = k.fragments[static_cast<std::size_t>(at->src)].dtype;
             int run = value_run(dist(at->src), aligned_run(k, multiples, at->dst));
-            // Vector reductions: pairs of 16-bit values everywhere, up to four f32 where the target has them. A vector must not
+            // Vector reductions: pairs of 16-bit values, four f32 (by one instruction where the machine has it: sm_90). A vector must not
             // straddle a bound, because a reduction cannot be masked by element.
-            const int cap = dtype == DType::F16 || dtype == DType::BF16                      ? 2
-                            : dtype == DType::F32 && arch.has(target::Feature::RedVectorF32) ? 4
-                                                                                             : 1;
+            const int cap = dtype == DType::F16 || dtype == DType::BF16 ? 2 : dtype == DType::F32 ? 4 : 1;
             for (run = std::min(run, cap); run > 1 && straddles(k, multiples, at->dst, run);) run /= 2;
             at->vector_bytes = run * target::bytes(dtype);
         } else if (auto* ls = std::get_if<ir::LoadShared>(&s.op)) {
