@@ -1,20 +1,26 @@
-"""Backward of RMSNorm and LayerNorm over rows. A block has a run of rows, which come through a ring, so that loads never wait for sums: a warpgroup writes their gradients and keeps its sums for
-the weights' gradients in registers; a second launch adds up the blocks' sums, always in the same order. Nothing is saved from the forward pass but its input."""
+"""Backward of RMSNorm and LayerNorm over rows. A block has a run of rows, which are copied ahead into a ring, every thread what it reads itself, so that nobody waits for a row but those who have it; all
+threads meet once a row, for all of its sums. What a column adds to the weights' gradients stays in registers; a second launch adds up what the blocks have, always in the same order. Nothing is saved from
+the forward pass but its input."""
 import tilewright as tw
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
 BYTES, T = tw.parameters("BYTES T")
-PARTS = 396  # runs of rows: three blocks for each of 132 multiprocessors
+PARTS = 256  # runs of rows: nearly two blocks for each of 132 multiprocessors
 
 
 @tw.inline
-def bring(ring, sX, sD, X, DY, first):
-    """The producer: the rows of a run, and the gradients that came for them."""
-    for i in tw.range(tw.cdiv(M, PARTS)):
-        slot = ring.acquire()
-        tw.tma_load(sX[slot], X[first + i, 0], on=ring.full(slot), hint="evict_first")
-        tw.tma_load(sD[slot], DY[first + i, 0], on=ring.full(slot), hint="evict_first")
+def rows_ahead(BYTES, BLOCKS):
+    """Places of the ring, for X and DY: 192 KB in the blocks of a multiprocessor."""
+    return tw.min(12, 98304 // BYTES // BLOCKS)
+
+
+@tw.inline
+def ask(sX, sD, X, DY, first, i, rows, S, BN):
+    """Row i of the run, or nothing behind its last one."""
+    tw.cp_async(sX[i % S], X[first + i : first + i + 1, 0:BN], limit=(first + rows, None))
+    tw.cp_async(sD[i % S], DY[first + i : first + i + 1, 0:BN], limit=(first + rows, None))
+    tw.cp_async_commit()
 
 
 @tw.kernel(
@@ -26,7 +32,8 @@ def bring(ring, sX, sD, X, DY, first):
         DX[m, n] = f32(DY[m, n]) * f32(gamma[n]) * r[m] - f32(X[m, n]) * r[m] * r[m] * r[m] * c[m]
         P[p, n] = sum(m in p * ((M + PARTS - 1) // PARTS) : minimum((p + 1) * ((M + PARTS - 1) // PARTS), M), f32(DY[m, n]) * f32(X[m, n]) * r[m])
     """,
-    blocks_per_sm=3 if BYTES <= 8192 else 1,
+    threads=tw.min(256, BYTES // 16),
+    blocks_per_sm=2,
 )
 def rmsnorm_gradients(
     X: tw.Tensor(T, M, N),
@@ -38,57 +45,37 @@ def rmsnorm_gradients(
     T: tw.each(bf16, f32),
     BYTES: tw.each(2048, 4096, 8192, 16384),
 ):
-    """Rows of up to BYTES bytes, one at a time; those that follow are on their way meanwhile."""
+    """Rows of up to BYTES bytes."""
     BN = BYTES // T.bytes
-    tw.assume(N <= BN)
+    S = rows_ahead(BYTES, 2)
+    tw.assume(1 <= N and N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
     part = tw.grid(PARTS)
-    first = part * tw.cdiv(M, PARTS)
-    STAGES = tw.min(8, 32768 // BYTES) if BYTES <= 8192 else 6
-    sX = tw.shared(T, (STAGES, 1, BN))
-    sD = tw.shared(T, (STAGES, 1, BN))
-    ring = tw.pipeline(STAGES)
-    with tw.warpgroups(0, regs=24, name="producer"):
-        bring(ring, sX, sD, X, DY, first)
-    with tw.warpgroups(1, regs=136 if BYTES <= 8192 else 240, name="consumer"):
-        own = tw.named_barrier(1, 128)
-        if BYTES <= 8192:
-            g = tw.load(gamma[0:BN], fill=0.0)
-        total = tw.zeros(f32, (1, BN))
-        for i in tw.range(tw.cdiv(M, PARTS)):
-            slot = ring.wait()
-            if BYTES > 8192:
-                g = tw.load(gamma[0:BN], fill=0.0, hint="evict_last")  # no registers to keep them
-            x = tw.load(sX[slot]).to(f32)
-            scaled = tw.load(sD[slot]).to(f32) * g.to(f32)[None, :]
-            r = tw.rsqrt(tw.sum(x * x, axis=1) / N + eps)
-            cross = tw.sum(scaled * x, axis=1) / N
-            if BYTES > 8192:
-                g = tw.load(gamma[0:BN], fill=0.0, hint="evict_last")
-            x = tw.load(sX[slot]).to(f32)  # again: registers are for the sums
-            d = tw.load(sD[slot]).to(f32)
-            tw.store(DX[first + i : first + i + 1, 0:BN], (d * g.to(f32)[None, :] * r[:, None] - x * (r * r * r * cross)[:, None]).to(T), hint="streaming")
-            total = total + d * x * r[:, None]
-            own.sync()
-            ring.release()
-        tw.store(P[part : part + 1, 0:BN], total)
+    rows = tw.cdiv(M, PARTS)
+    first = part * rows
+    sX = tw.shared(T, (S, 1, BN))
+    sD = tw.shared(T, (S, 1, BN))
+    for i in tw.range(S - 1):
+        ask(sX, sD, X, DY, first, i, rows, S, BN)
+    g = tw.load(gamma[0:BN], fill=0.0)
+    total = tw.zeros(f32, (1, BN))
+    for i in tw.range(rows):
+        ask(sX, sD, X, DY, first, i + S - 1, rows, S, BN)
+        tw.cp_async_wait(S - 1)
+        x = tw.load(sX[i % S]).to(f32)
+        d = tw.load(sD[i % S]).to(f32)
+        r = tw.rsqrt(tw.sum(x * x, axis=1) / N + eps)
+        cross = tw.sum(d * g.to(f32)[None, :] * x, axis=1) / N
+        x = tw.load(sX[i % S]).to(f32)  # again: registers are for the sums
+        d = tw.load(sD[i % S]).to(f32)
+        tw.store(DX[first + i : first + i + 1, 0:BN], (d * g.to(f32)[None, :] * r[:, None] - x * (r * r * r * cross)[:, None]).to(T), hint="streaming")
+        total = total + d * x * r[:, None]
+    tw.store(P[part : part + 1, 0:BN], total)
 
 
 @tw.inline
-def centred(row, mu, column):
-    """A part of a row less the row's mean, read again for each use: registers are for the sums."""
-    x = tw.load(row).to(f32)
-    return tw.where(tw.coord(x, 1) + column < N, x - mu[:, None], 0.0)
-
-
-@tw.inline
-def layernorm_part(DX, gamma, xs, ds, m, column, WIDE, mu, r, mean, cross, T):
-    """The gradients of a part of a row; what it adds to those of weights and biases."""
-    g = tw.load(gamma[column : column + WIDE], fill=0.0, hint="evict_last").to(f32)
-    x = centred(xs, mu, column)
-    d = tw.load(ds).to(f32)
-    tw.store(DX[m : m + 1, column : column + WIDE], ((d * g[None, :] - mean[:, None] - x * (r * r * cross)[:, None]) * r[:, None]).to(T), hint="streaming")
-    return d * x * r[:, None], d
+def middle(a, b, c):
+    return tw.maximum(tw.minimum(a, b), tw.minimum(tw.maximum(a, b), c))
 
 
 @tw.kernel(
@@ -103,7 +90,8 @@ def layernorm_part(DX, gamma, xs, ds, m, column, WIDE, mu, r, mean, cross, T):
         P[p, n] = sum(m in p * ((M + PARTS - 1) // PARTS) : minimum((p + 1) * ((M + PARTS - 1) // PARTS), M), f32(DY[m, n]) * (f32(X[m, n]) - mu[m]) * r[m])
         Q[p, n] = sum(m in p * ((M + PARTS - 1) // PARTS) : minimum((p + 1) * ((M + PARTS - 1) // PARTS), M), f32(DY[m, n]))
     """,
-    blocks_per_sm=3 if BYTES <= 4096 else 2 if BYTES <= 8192 else 1,
+    threads=512 if BYTES > 8192 else tw.min(256, BYTES // 16),
+    blocks_per_sm=1 if BYTES > 8192 else 2,
 )
 def layernorm_gradients(
     X: tw.Tensor(T, M, N),
@@ -116,58 +104,69 @@ def layernorm_gradients(
     T: tw.each(bf16, f32),
     BYTES: tw.each(2048, 4096, 8192, 16384),
 ):
-    """The same with a mean and a bias."""
+    """The same with a mean and a bias. Sums are of x - p, with p the middle one of three elements of the row: all of a row's sums are folded in one pass, and lose no digits whatever its mean. Every thread
+    reads the three elements, so a row has come a round before it is folded."""
     BN = BYTES // T.bytes
-    tw.assume(N <= BN)
+    S = rows_ahead(BYTES, 1 if BYTES > 8192 else 2)
+    tw.assume(1 <= N and N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
     part = tw.grid(PARTS)
-    first = part * tw.cdiv(M, PARTS)
-    STAGES = tw.min(8, 32768 // BYTES) if BYTES <= 8192 else 6
-    sX = tw.shared(T, (STAGES, 1, BN))
-    sD = tw.shared(T, (STAGES, 1, BN))
-    ring = tw.pipeline(STAGES)
-    with tw.warpgroups(0, regs=24, name="producer"):
-        bring(ring, sX, sD, X, DY, first)
-    with tw.warpgroups(1, regs=136 if BYTES <= 4096 else 232 if BYTES <= 8192 else 240, name="consumer"):
-        own = tw.named_barrier(1, 128)
-        WIDE = tw.min(BN, 8192 // T.bytes)  # what a warpgroup's registers hold of a row at a time
-        weights = tw.zeros(f32, (1, WIDE))
-        biases = tw.zeros(f32, (1, WIDE))
-        if WIDE < BN:
-            weights_right = tw.zeros(f32, (1, WIDE))
-            biases_right = tw.zeros(f32, (1, WIDE))
-        for i in tw.range(tw.cdiv(M, PARTS)):
-            slot = ring.wait()
-            mu = tw.sum(tw.load(sX[slot]).to(f32), axis=1) / N
-            x = centred(sX[slot], mu, 0)
-            r = tw.rsqrt(tw.sum(x * x, axis=1) / N + eps)
-            scaled = tw.load(sD[slot]).to(f32) * tw.load(gamma[0:BN], fill=0.0, hint="evict_last").to(f32)[None, :]
-            mean = tw.sum(scaled, axis=1) / N
-            cross = tw.sum(scaled * centred(sX[slot], mu, 0), axis=1) / N
-            of_weights, of_biases = layernorm_part(DX, gamma, sX[slot, :, 0:WIDE], sD[slot, :, 0:WIDE], first + i, 0, WIDE, mu, r, mean, cross, T)
-            weights = weights + of_weights
-            biases = biases + of_biases
-            if WIDE < BN:
-                of_weights, of_biases = layernorm_part(DX, gamma, sX[slot, :, WIDE:BN], sD[slot, :, WIDE:BN], first + i, WIDE, WIDE, mu, r, mean, cross, T)
-                weights_right = weights_right + of_weights
-                biases_right = biases_right + of_biases
-            own.sync()
-            ring.release()
-        tw.store(P[part : part + 1, 0:WIDE], weights)
-        tw.store(Q[part : part + 1, 0:WIDE], biases)
-        if WIDE < BN:
-            tw.store(P[part : part + 1, WIDE:BN], weights_right)
-            tw.store(Q[part : part + 1, WIDE:BN], biases_right)
+    rows = tw.cdiv(M, PARTS)
+    first = part * rows
+    sX = tw.shared(T, (S, 1, BN))
+    sD = tw.shared(T, (S, 1, BN))
+    for i in tw.range(S - 1):
+        ask(sX, sD, X, DY, first, i, rows, S, BN)
+    g = tw.load(gamma[0:BN], fill=0.0)
+    weights = tw.zeros(f32, (1, BN))
+    biases = tw.zeros(f32, (1, BN))
+    tw.cp_async_wait(S - 2)
+    tw.sync()
+    for i in tw.range(rows):
+        ask(sX, sD, X, DY, first, i + S - 1, rows, S, BN)
+        p = middle(tw.load(sX[i % S, 0, 0]).to(f32), tw.load(sX[i % S, 0, BN // 4]).to(f32), tw.load(sX[i % S, 0, BN // 2 - 1]).to(f32))
+        tw.cp_async_wait(S - 2)
+        x = tw.load(sX[i % S]).to(f32)
+        x = tw.where(tw.coord(x, 1) < N, x - p, 0.0)
+        dg = tw.load(sD[i % S]).to(f32) * g.to(f32)[None, :]
+        off = tw.sum(x, axis=1) / N
+        squares = tw.sum(x * x, axis=1) / N
+        mean = tw.sum(dg, axis=1) / N
+        across = tw.sum(dg * x, axis=1) / N
+        r = tw.rsqrt(squares - off * off + eps)
+        k0 = mean * r
+        k2 = r * r * r * (across - off * mean)
+        mu = p + off
+        x = tw.load(sX[i % S]).to(f32) - mu[:, None]
+        d = tw.load(sD[i % S]).to(f32)
+        tw.store(DX[first + i : first + i + 1, 0:BN], (d * g.to(f32)[None, :] * r[:, None] - k0[:, None] - x * k2[:, None]).to(T), hint="streaming")
+        weights = weights + (d * r[:, None]) * x
+        biases = biases + d
+    tw.store(P[part : part + 1, 0:BN], weights)
+    tw.store(Q[part : part + 1, 0:BN], biases)
 
 
 @tw.kernel(target="sm_90a", name="add_parts", computes="G[n] = sum(p, P[p, n])", threads=256, dependent_launch=True)
 def add_parts(P: tw.Tensor(f32, PARTS, N), G: tw.Tensor(T, N), T: tw.each(bf16, f32), BN: tw.const(32, 64) = 32):
     """The sums of all blocks."""
     n = tw.grid(tw.cdiv(N, BN)) * BN
-    total = tw.zeros(f32, (44, BN))
-    for c in tw.range(PARTS // 44, unroll=3):
-        total = total + tw.load(P[c * 44 : c * 44 + 44, n : n + BN], fill=0.0)
+    total = tw.zeros(f32, (64, BN))
+    for c in tw.range(PARTS // 64, unroll=True):
+        total = total + tw.load(P[c * 64 : c * 64 + 64, n : n + BN], fill=0.0)
     tw.store(G[n : n + BN], tw.sum(total, axis=0).to(T))
+
+
+@tw.kernel(target="sm_90a", name="add_both_parts", computes="G[n] = sum(p, P[p, n]); H[n] = sum(p, Q[p, n])", threads=256, dependent_launch=True)
+def add_both_parts(P: tw.Tensor(f32, PARTS, N), Q: tw.Tensor(f32, PARTS, N), G: tw.Tensor(T, N), H: tw.Tensor(T, N), T: tw.each(bf16, f32), BN: tw.const(32, 64) = 32):
+    """Those of two tensors."""
+    n = tw.grid(tw.cdiv(N, BN)) * BN
+    first = tw.zeros(f32, (64, BN))
+    second = tw.zeros(f32, (64, BN))
+    for c in tw.range(PARTS // 64, unroll=True):
+        first = first + tw.load(P[c * 64 : c * 64 + 64, n : n + BN], fill=0.0)
+        second = second + tw.load(Q[c * 64 : c * 64 + 64, n : n + BN], fill=0.0)
+    tw.store(G[n : n + BN], tw.sum(first, axis=0).to(T))
+    tw.store(H[n : n + BN], tw.sum(second, axis=0).to(T))
 
 
 @tw.program(
@@ -201,5 +200,4 @@ def layernorm_backward(
     P = tw.buffer(f32, PARTS, N)
     Q = tw.buffer(f32, PARTS, N)
     layernorm_gradients(X, gamma, DY, DX, P, Q, eps)
-    add_parts(P, DG)
-    add_parts(Q, DB)
+    add_both_parts(P, Q, DG, DB)

@@ -6,6 +6,12 @@ M, N, NB = tw.sizes("M N NB")
 BN = tw.parameters("BN")
 
 
+@tw.inline
+def row_threads(BN):
+    """Threads of a block for rows in registers: two vectors of bf16 a thread, four in the longest."""
+    return BN // 32 if BN > 8192 else tw.max(128, BN // 16)
+
+
 @tw.kernel(
     target="sm_90a",
     name="quantize_rows",
@@ -14,18 +20,18 @@ BN = tw.parameters("BN")
         S[m] = top[m] / 448
         Q[m, n] = e4m3(f32(X[m, n]) * (448 / maximum(top[m], 1.0e-12)))
     """,
-    threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
+    threads=row_threads(BN),
+    blocks_per_sm=(1536 if BN <= 8192 else 1024) // row_threads(BN),
 )
 def quantize_rows(X: tw.Tensor(bf16, M, N), Q: tw.Tensor(e4m3, M, N), S: tw.Tensor(f32, M), BN: tw.each(1024, 2048, 4096, 8192, 16384)):
     """A scale a row: its largest element becomes 448."""
     tw.assume(1 <= N and N <= BN)
     tw.assume(N % 16 == 0)
     m = tw.grid(M)
-    x = tw.load(X[m, 0:BN], fill=0.0, layout=tw.blocked(vector=8)).to(f32)
-    top = tw.max(tw.where(tw.coord(x, 0) < N, tw.abs(x), float("-inf")), axis=0)
+    x = tw.load(X[m, 0:BN], fill=0.0, layout=tw.blocked(vector=8))
+    top = tw.max(tw.abs(x.to(f32)), axis=0)
+    tw.store(Q[m, 0:BN], (x.to(f32) * (448.0 / tw.maximum(top, 1.0e-12))).to(e4m3))
     tw.store(S[m], top / 448.0)
-    tw.store(Q[m, 0:BN], (x * (448.0 / tw.maximum(top, 1.0e-12))).to(e4m3))
 
 
 @tw.kernel(
@@ -37,14 +43,15 @@ def quantize_rows(X: tw.Tensor(bf16, M, N), Q: tw.Tensor(e4m3, M, N), S: tw.Tens
         Q[m, b, n] = e4m3(f32(X[m, b, n]) * (448 / maximum(top[m, b], 1.0e-12)))
     """,
     threads=256,
+    blocks_per_sm=6,
 )
 def quantize_blocks(X: tw.Tensor(bf16, M, NB, 128), Q: tw.Tensor(e4m3, M, NB, 128), S: tw.Tensor(f32, NB, M), BM: tw.const(32, 64) = 32):
     """A scale for every 128 elements of a row; scales of one place in all rows are neighbours, as gemm_fp8_blocks reads them."""
     b, bm = tw.grid(NB, tw.cdiv(M, BM))
-    x = tw.load(X[bm * BM : bm * BM + BM, b, 0:128], fill=0.0).to(f32)
+    x = tw.load(X[bm * BM : bm * BM + BM, b, 0:128], fill=0.0, layout=tw.blocked(vector=8)).to(f32)
     top = tw.max(tw.abs(x), axis=1)
-    tw.store(S[b, bm * BM : bm * BM + BM], top / 448.0)
     tw.store(Q[bm * BM : bm * BM + BM, b, 0:128], (x * (448.0 / tw.maximum(top, 1.0e-12))[:, None]).to(e4m3))
+    tw.store(S[b, bm * BM : bm * BM + BM], top / 448.0)
 
 
 @tw.kernel(
@@ -58,8 +65,8 @@ def quantize_blocks(X: tw.Tensor(bf16, M, NB, 128), Q: tw.Tensor(e4m3, M, NB, 12
         A[m] = top[m] / 448
         Q[m, n] = e4m3(y[m, n] * (448 / maximum(top[m], 1.0e-12)))
     """,
-    threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
+    threads=row_threads(BN),
+    blocks_per_sm=(1536 if BN <= 8192 else 1024) // row_threads(BN),
 )
 def rmsnorm_fp8(
     X: tw.Tensor(bf16, M, N),
@@ -81,5 +88,5 @@ def rmsnorm_fp8(
     r = tw.rsqrt(tw.sum(x * x, axis=0) / N + eps)
     y = x * r * tw.load(gamma[0:BN], fill=0.0).to(f32)
     top = tw.max(tw.where(tw.coord(y, 0) < N, tw.abs(y), float("-inf")), axis=0)
-    tw.store(A[m], top / 448.0)
     tw.store(Q[m, 0:BN], (y * (448.0 / tw.maximum(top, 1.0e-12))).to(e4m3))
+    tw.store(A[m], top / 448.0)

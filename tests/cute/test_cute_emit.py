@@ -53,8 +53,8 @@ def test_the_words_of_cute_are_used():
 def test_what_the_machine_needs_beside_the_tile_form_is_there():
     """Fences before the copy engine writes again what ordinary loads have read: the tile form has none, the device form and this text do."""
     note = "what was read may be overwritten by the copy engine"
-    cute = kernels_of("kernels/norm_backward_sm90.py")
-    cuda = json.loads(emit(SOURCE / "kernels/norm_backward_sm90.py", "--to", "cuda", "--json").stdout)["kernels"]
+    cute = kernels_of("kernels/layernorm_sm90.py")
+    cuda = json.loads(emit(SOURCE / "kernels/layernorm_sm90.py", "--to", "cuda", "--json").stdout)["kernels"]
     fences = [(a["source"].count(note), b["source"].count(note)) for a, b in zip(cute, cuda) if "source" in a]
     assert sum(a for a, _ in fences) > 0 and all(a == b for a, b in fences), fences
 
