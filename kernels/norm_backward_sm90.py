@@ -104,7 +104,7 @@ def layernorm_gradients(
     T: tw.each(bf16, f32),
     BYTES: tw.each(2048, 4096, 8192, 16384),
 ):
-    """The same with a mean and a bias. Sums are of x - p, with p the middle one of three elements of the row: all of a row's sums are folded in one pass, and lose no digits whatever its mean. Every thread
+    """The same with a mean and a bias. Sums are of x - p, with p the middle one of three elements of the row: all of a row's sums are folded in one pass, and lose no digits whatever its mean: two of them are there in every row, and a third in rows of more than BYTES / 2. Every thread
     reads the three elements, so a row has come a round before it is folded."""
     BN = BYTES // T.bytes
     S = rows_ahead(BYTES, 1 if BYTES > 8192 else 2)
@@ -124,7 +124,7 @@ def layernorm_gradients(
     tw.sync()
     for i in tw.range(rows):
         ask(sX, sD, X, DY, first, i + S - 1, rows, S, BN)
-        p = middle(tw.load(sX[i % S, 0, 0]).to(f32), tw.load(sX[i % S, 0, BN // 4]).to(f32), tw.load(sX[i % S, 0, BN // 2 - 1]).to(f32))
+        p = middle(tw.load(sX[i % S, 0, 0]).to(f32), tw.load(sX[i % S, 0, 16 // T.bytes - 1]).to(f32), tw.load(sX[i % S, 0, BN // 2 - 1]).to(f32))
         tw.cp_async_wait(S - 2)
         x = tw.load(sX[i % S]).to(f32)
         x = tw.where(tw.coord(x, 1) < N, x - p, 0.0)
