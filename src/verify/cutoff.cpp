@@ -261,6 +261,16 @@ Cutoff cutoff(const ir::Kernel& k, bool in_step) {
     else if (c.obstacle.empty())
         c.obstacle =
             "too many combinations of trip counts and remainders decide the order of events, or the assumptions admit too few of them";
+    if (steering.tiles_decide_inside) {  // fewer tiles with loops as long: more blocks, up to one for each tile
+        for (const int blocks : {2, 3, 1 << 20}) {
+            for (std::size_t i = 0, n = c.instances.size(); i < n; ++i) {
+                if (c.instances[i].resident_blocks != 1) continue;
+                Instance more = c.instances[i];
+                more.resident_blocks = blocks;
+                c.instances.push_back(std::move(more));
+            }
+        }
+    }
     if (steering.by_block && !k.persistent) {  // trip counts that differ from block to block (a causal mask): every one in one instance
         for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
     }
@@ -319,6 +329,29 @@ std::vector<Instance> grown_instances(const ir::Kernel& k, std::int64_t tiles) {
     return instances;
 }
 
+// Sizes that say how many blocks there are along an axis of which a loop's bounds follow the block's index.
+static std::set<int> sizes_of_blocks_in_trips(const ir::Kernel& k) {
+    std::map<int, std::vector<Expr>> assigned;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned[a->var].push_back(a->value);
+    });
+    std::set<int> sizes, seen;
+    const std::function<void(const Expr&)> collect = [&](const Expr& e) {
+        if (e.kind() == ExprKind::size) sizes.insert(e->id);
+        for (const Expr& a : e->args) collect(a);
+    };
+    const std::function<void(const Expr&)> look = [&](const Expr& e) {
+        if (e.kind() == ExprKind::block_index) collect(k.grid[at(e->id)]);
+        if (e.kind() == ExprKind::var && seen.insert(e->id).second)
+            for (const Expr& v : assigned[e->id]) look(v);
+        for (const Expr& a : e->args) look(a);
+    };
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* f = std::get_if<ir::For>(&s.op)) look(f->lo), look(f->hi), look(f->step);
+    });
+    return sizes;
+}
+
 std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
     const Steering steering = steering_of(k);
     const std::vector<bool> matters = mattering(k, steering);
@@ -329,7 +362,12 @@ std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
     std::vector<std::int64_t> sizes(k.sizes.size());
     // Sizes that are not cut into tiles had their long loops among the first instances; here they would only multiply the blocks. Where
     // that is not enough, a loop that steers nothing (it begins at its second tile, say) has yet to be entered: then all that are cut grow.
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i].values[(matters[i] || round > 1) && !use[i].tiles.empty() ? 3 : 1];
+    // Where a loop is as long as the number of its block says, there have to be as many blocks.
+    const std::set<int> of_blocks = sizes_of_blocks_in_trips(k);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const bool grows = ((matters[i] || round > 1) && !use[i].tiles.empty()) || of_blocks.count(static_cast<int>(i)) > 0;
+        sizes[i] = choices[i].values[grows ? 3 : 1];
+    }
     auto fit = admitted(k, sizes);
     if (!fit) return {};
     return {{*fit, 1, instance_text(k, *fit)}};

@@ -422,6 +422,7 @@ void OrderRuns::run_instances() {
                 run_one(cut_.instances[i], static_cast<int>(emulate::Spread::highest), {});
             continue;
         }
+        cut_.one_block = false;  // a loop that steers nothing may be as long as the number of its block
         if (gap.trips > grown) run_all(grown_instances(k_, grown = gap.trips), {});
         else run_all(longer_instances(k_, round++), {});
     }

@@ -66,6 +66,7 @@ Steering SteeringReader::read() {
         result_.statements.erase(stmt);
         add_fixed(condition);
     }
+    others_follow_tiles();
     caps(k_.body);
     for (const auto& [atom, step] : period_) {
         if (atom.first == ExprKind::size) result_.residues[atom.second] = step;

@@ -44,6 +44,7 @@ struct Steering {
     std::map<int, std::int64_t> block_residues;  // by axis: places and conditions follow the block's index modulo this
     std::set<int> falls;                         // sizes with which a trip count may get smaller
     bool by_block = false;                       // block indices steer: blocks differ
+    bool tiles_decide_inside = false;            // a loop inside of one over tiles follows what the number of tiles follows
     std::vector<int> tensors;                    // index tensors that steer
     // Each once: conditions over sizes and block indices alone around something that steers, and all around mere register work.
     std::vector<ir::Expr> fixed_conditions, calm_conditions;

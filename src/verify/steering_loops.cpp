@@ -51,6 +51,45 @@ void SteeringReader::loops_over_tiles() {
     }
 }
 
+bool SteeringReader::over_tiles(const ir::For& f) const {
+    bool any = false;
+    visit(f.step, [&](const Expr& x) { any |= k_.persistent && x.kind() == ExprKind::grid_size; });
+    return any;
+}
+
+// The runs have one block, which goes through all tiles: what follows the number of tiles anywhere else (a loop beside those over tiles, a
+// slot or a phase after them) is right there and nowhere else, because a block of several goes through fewer.
+void SteeringReader::others_follow_tiles() {
+    std::set<Followed> tiles;
+    for (const CountedLoop& c : counted_) {
+        if (c.over_tiles) tiles.merge(followed_by(c));
+    }
+    if (tiles.empty()) return;
+    const auto follows = [&](const Expr& e) {
+        bool any = false;
+        visit(written_out(e), [&](const Expr& x) { any |= x.kind() == ExprKind::size && tiles.count({x.kind(), x->id}) > 0; });
+        return any;
+    };
+    for (const CountedLoop& c : counted_) {
+        if (c.over_tiles) continue;
+        const std::set<Followed> mine = followed_by(c);
+        if (std::none_of(mine.begin(), mine.end(), [&](const Followed& f) { return tiles.count(f) > 0; })) continue;
+        if (c.inside) result_.tiles_decide_inside = true;
+        else
+            complain("the trip count " + text(c.trips) + c.line +
+                     ", outside of the loops over tiles, follows what the number of tiles of all blocks follows");
+    }
+    for (const auto& [atom, step] : period_) {
+        if (step > 1 && tiles.count(atom) > 0)
+            complain("a slot, a phase or a condition follows " +
+                     (atom.first == ExprKind::size ? k_.sizes[at(atom.second)] : std::string("what")) +
+                     ", by which the number of tiles of all blocks is counted; count those of this block in a variable");
+    }
+    for (const auto& [condition, stmt, threshold] : trip_conditions_) {
+        if (follows(condition)) complain("the condition " + text(condition) + " follows the number of tiles of all blocks");
+    }
+}
+
 // Does the contents of a tensor have a part in it, also through variables?
 bool SteeringReader::reads_data(const Expr& e) {
     bool any = false;
@@ -82,7 +121,9 @@ void SteeringReader::bounds_of_loops(const ir::Region& region, std::vector<const
     for (const Stmt& s : region) {
         if (auto* f = std::get_if<ir::For>(&s.op)) {
             const bool steers = result_.steers(s) && !(f->lo.as_constant() && f->hi.as_constant());
+            inside_tiles_ = std::any_of(around.begin(), around.end(), [&](const ir::For* a) { return over_tiles(*a); });
             if (steers) bounds_of(s, *f, around);
+            inside_tiles_ = false;
             auto inside = around;
             if (steers) inside.push_back(f);
             bounds_of_loops(f->body, inside);
@@ -167,9 +208,9 @@ void SteeringReader::compare_divisors(const Expr& trips, const std::string& line
 void SteeringReader::count_of(const Expr& trips, const Expr& step, const std::string& line) {
     examine_trips(trips, std::max<std::int64_t>(1, step.as_constant().value_or(1)), line);
     compare_divisors(trips, line);
-    bool over_tiles = false;
-    visit(step, [&](const Expr& x) { over_tiles |= k_.persistent && x.kind() == ExprKind::grid_size; });
-    counted_.push_back({trips, step, over_tiles, line});
+    bool dealt = false;
+    visit(step, [&](const Expr& x) { dealt |= k_.persistent && x.kind() == ExprKind::grid_size; });
+    counted_.push_back({trips, step, dealt, inside_tiles_, line});
 }
 
 void SteeringReader::bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around) {

@@ -83,6 +83,7 @@ private:
     struct CountedLoop {
         Expr trips, step;
         bool over_tiles;  // of all blocks
+        bool inside;      // of a loop over tiles
         std::string line, key = {};
     };
     struct Slope {
@@ -105,6 +106,8 @@ private:
     std::set<Followed> falls_with(const CountedLoop& c);
     void examine_beside(const Expr& e, std::int64_t scale, std::int64_t factor, bool turns, TripForm& form);
     void compare_trips();
+    void others_follow_tiles();
+    bool over_tiles(const ir::For& f) const;
 
     // steering_flight.cpp
     void find_touched_in_flight();
@@ -198,6 +201,7 @@ private:
     std::vector<Calm> calm_;
     std::set<const Stmt*> touching_;  // register work on fragments that a wgmma in flight may own
     std::vector<CountedLoop> counted_;
+    bool inside_tiles_ = false;  // the loop that is looked at is inside of one over tiles
     std::vector<Arrival> arrivals_;
     std::set<int> set_in_loops_;                                     // variables that a loop sets to something that is not made of them
     std::map<int, std::set<const ir::Region*>> advances_;            // by variable: the regions in which it is updated from itself
