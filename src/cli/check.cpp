@@ -302,6 +302,22 @@ struct Report {
     }
 };
 
+// A kernel that the program launches and that is not proved; empty where all are. `known`: by name, whether all its variants are.
+std::string unproved_kernel(const ir::Module& module, const ir::Program& program, const diagnose::CheckOptions& options,
+                            std::map<std::string, bool>& known) {
+    for (const ir::Launch& l : program.launches) {
+        const std::string& name = module.kernels[static_cast<std::size_t>(l.kernel)].name;
+        auto it = known.find(name);
+        if (it == known.end()) {
+            const bool all = std::all_of(module.kernels.begin(), module.kernels.end(),
+                                         [&](const ir::Kernel& k) { return k.name != name || diagnose::check(k, options).proved(); });
+            it = known.emplace(name, all).first;
+        }
+        if (!it->second) return name;
+    }
+    return "";
+}
+
 int run(const Options& o) {
     std::string problem;
     auto values = parse_settings(o.settings, problem);
@@ -376,25 +392,16 @@ int run(const Options& o) {
             if (!wanted(p)) continue;
             found = true;
             watchdog.next(p.name);
-            next_audit();
+            // It stands on its kernels: one that is not proved, or was not looked at, leaves it unproved.
+            options.audit_seconds = 0;
+            const std::string unproved = unproved_kernel(*loaded.module, p, options, kernel_proved);
+            if (unproved.empty()) next_audit();
             diagnose::CheckResult result = diagnose::check_program(*loaded.module, p, options);
             audited(result);
-            options.audit_seconds = 0;
-            // It stands on its kernels: one that is not proved, or was not looked at, leaves it unproved.
-            for (const ir::Launch& l : p.launches) {
-                const std::string& name = loaded.module->kernels[static_cast<std::size_t>(l.kernel)].name;
-                auto it = kernel_proved.find(name);
-                if (it == kernel_proved.end()) {
-                    bool all = true;
-                    for (const ir::Kernel& k : loaded.module->kernels)
-                        all = all && (k.name != name || diagnose::check(k, options).proved());
-                    it = kernel_proved.emplace(name, all).first;
-                }
-                for (auto& ob : result.obligations) {
-                    if (it->second || ob.status != verify::Status::proved) continue;
-                    ob.status = verify::Status::not_proved;
-                    ob.reason = "it follows from what " + name + " says it computes, and " + name + " is not proved";
-                }
+            for (auto& ob : result.obligations) {
+                if (unproved.empty() || ob.status != verify::Status::proved) continue;
+                ob.status = verify::Status::not_proved;
+                ob.reason = "it follows from what " + unproved + " says it computes, and " + unproved + " is not proved";
             }
             const auto held = watchdog.hold();
             report.add_checked({"program", p.name, p.name, p.loc, result});
