@@ -57,6 +57,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"index/fill", "masked elements read as something else"},
         {"index/bound", "a bounds test or a limit is missing"},
         {"index/loop", "a loop starts or ends one iteration off"},
+        {"index/tiles", "the tiles of all blocks instead of those of this one"},
         {"index/grid", "one block too few"},
         {"index/operands", "operands trade places"},
         {"index/axis", "the wrong block index"},

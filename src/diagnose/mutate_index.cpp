@@ -1,5 +1,6 @@
 // Mutation operators on addresses: layouts, views, indices, masks, loops and declarations.
 #include <algorithm>
+#include <functional>
 
 #include "diagnose/mutate_sites.h"
 
@@ -260,6 +261,17 @@ void mutate_indices(MutantList& list, const ir::Stmt& stmt, const SiteContext& c
             auto& f = std::get<For>(s.op);
             f.step = f.step * 2;
         });
+        // The tiles of all blocks instead of those of this one, and this one's tiles from another block's first on.
+        const std::function<bool(const ir::Expr&)> counts_blocks = [&](const ir::Expr& e) {
+            return e.kind() == ir::ExprKind::grid_size || std::any_of(e->args.begin(), e->args.end(), counts_blocks);
+        };
+        if (counts_blocks(std::get<For>(stmt.op).step)) {
+            list.change("index/tiles", [](Stmt& s) {
+                auto& f = std::get<For>(s.op);
+                f.lo = ir::Expr(0), f.step = ir::Expr(1);
+            });
+            list.change("index/tiles", [](Stmt& s) { std::get<For>(s.op).lo = ir::Expr(0); });
+        }
     }
     if (const auto* m = std::get_if<Mma>(&stmt.op)) {
         if (list.kernel().fragments[static_cast<std::size_t>(m->a)].dist.shape ==

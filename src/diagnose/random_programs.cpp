@@ -107,7 +107,7 @@ const std::vector<NamedFamily>& random_family_table() {
     static const std::vector<NamedFamily> table = [] {
         std::vector<NamedFamily> all;
         for (const auto& list : {tile_families(), fold_families(), copy_families(), role_families(), number_families(), order_families(),
-                                 promise_families(), program_families()})
+                                 promise_families(), edge_families(), program_families()})
             all.insert(all.end(), list.begin(), list.end());
         return all;
     }();

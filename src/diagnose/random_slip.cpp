@@ -107,6 +107,12 @@ const Rewrite slips[] = {
     {R"(noinc=True)", [](const std::smatch&, std::mt19937_64&) { return std::string("noinc=False"); }},
     {R"(tw\.(min|max)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "min" ? "tw.max(" : "tw.min("); }},
     {R"(tw\.sync\(\))", [](const std::smatch&, std::mt19937_64&) { return std::string("tw.syncwarp()"); }},
+    {R"(tw\.persistent\()", [](const std::smatch&, std::mt19937_64&) { return std::string("tw.range("); }},
+    {R"(length\[b\])", [](const std::smatch&, std::mt19937_64&) { return std::string("N"); }},
+    {R"(fill=-1\b)", [](const std::smatch&, std::mt19937_64&) { return std::string("fill=0"); }},
+    {R"(( [&|] )\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == " & " ? " | (" : " & ("); }},
+    {R"(seed, 0|seed, 7)",
+     [](const std::smatch& m, std::mt19937_64&) { return m[0] == "seed, 0" ? std::string("0, seed") : std::string("seed, 8"); }},
     {R"(, multicast=3)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? ", multicast=1" : ", multicast=2"); }},
 };
 

@@ -90,6 +90,7 @@ std::vector<NamedFamily> role_families();     // random_roles.cpp
 std::vector<NamedFamily> number_families();   // random_integers.cpp
 std::vector<NamedFamily> order_families();    // random_nested.cpp
 std::vector<NamedFamily> promise_families();  // random_promises.cpp
+std::vector<NamedFamily> edge_families();     // random_edges.cpp
 std::vector<NamedFamily> program_families();  // random_programs.cpp
 const std::vector<NamedFamily>& random_family_table();
 
