@@ -80,8 +80,9 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
     for (std::size_t d = 0; d < origin.size(); ++d) {
         if (auto c = view.origin[d].as_constant()) origin[d] = static_cast<int>(*c);
     }
-    // An origin that moves (a ring slot) must move by whole swizzle patterns; then slot 0 speaks for all.
-    const int pattern = target::pattern_bytes(b.swizzle);
+    // An origin that moves (a ring slot) must move by whole swizzle patterns, of the buffer and of what writes there; then slot 0 speaks
+    // for all.
+    const int pattern = std::max(target::pattern_bytes(b.swizzle), target::pattern_bytes(map.swizzle));
     for (std::size_t d = 0; d < origin.size(); ++d) {
         if (view.origin[d].as_constant()) continue;
         // Digit by digit: a start that is a multiple of whole panels moves only the panel's digit.
