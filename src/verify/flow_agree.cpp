@@ -1,5 +1,6 @@
 // When two values are the same, and a claim holds of a value.
 #include "verify/flow_engine.h"
+#include "verify/value_cases.h"
 
 namespace tw::verify::detail {
 
@@ -171,6 +172,25 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     return false;
 }
 
+// Case by case, under each side of the masks at the top.
+bool Flow::agree_in_cases(Value a, Value b, const Condition& given, int depth) {
+    for (Value v : {a, b}) {
+        const ValueNode n = values_.node(v);
+        if (n.kind != ValueNode::Kind::where) continue;
+        if (depth == 0) return false;
+        for (const Condition& side : {n.condition, negated(n.condition)}) {
+            prover_.push();
+            prover_.assume(given);
+            prover_.assume(side);
+            const bool same = agree_in_cases(values_.simplified(a), values_.simplified(b), both(given, side), depth - 1);
+            prover_.pop();
+            if (!same) return false;
+        }
+        return true;
+    }
+    return same_in_all_cases(values_, ints_, prover_, a, b);
+}
+
 // As they are, or with choices that hang on data in one form; then with terms in a row as folds.
 bool Flow::agree_in_form(Value a, Value b, const Condition& given, int depth) {
     if (agree(a, b, given, depth)) return true;
@@ -178,7 +198,8 @@ bool Flow::agree_in_form(Value a, Value b, const Condition& given, int depth) {
     const Value x = values_.simplified(values_.with_choices(a)), y = values_.simplified(values_.with_choices(b));
     if ((x != a || y != b) && agree(x, y, given, depth)) return true;
     const Value p = values_.simplified(values_.with_rows(x)), q = values_.simplified(values_.with_rows(y));
-    return (p != x || q != y) && agree(p, q, given, depth);
+    if ((p != x || q != y) && agree(p, q, given, depth)) return true;
+    return agree_in_cases(a, b, given, depth) || ((x != a || y != b) && agree_in_cases(x, y, given, depth));
 }
 
 }  // namespace tw::verify::detail

@@ -192,6 +192,7 @@ private:
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
+    bool agree_in_cases(Value a, Value b, const Condition& given, int depth);
     bool agree_in_form(Value a, Value b, const Condition& given, int depth);
     static constexpr int most_written_out = 8;
     int written_out_ = 0;  // agree: folds are being compared term by term

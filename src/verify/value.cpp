@@ -239,6 +239,21 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
 
 // ------------------------------------------------------------------------------------------------------------ sums, products
 
+// Terms of weight 0 that may not go: what is then known of the sum.
+std::optional<Value> Values::taken_away(const std::map<Value, Coefficient>& terms) {
+    std::vector<Value> left;
+    for (const auto& [v, c] : terms) {
+        if (!c.zero()) left.push_back(v);
+    }
+    for (const auto& [v, c] : terms) {
+        if (!c.zero()) continue;
+        if (has_unknown(v)) return unknown("a difference of unknown values");
+        if (may_be_infinite(v)) return unknown("a difference of what a fill may make infinite");
+        if (!may_cancel(v, left)) return unknown("a difference of what has a value only in places");
+    }
+    return std::nullopt;
+}
+
 Value Values::sum(Coefficient constant, std::vector<std::pair<Coefficient, Value>> terms) {
     std::vector<Value> args;
     for (const auto& t : terms) args.push_back(t.second);
@@ -281,15 +296,10 @@ Value Values::sum(Coefficient constant, std::vector<std::pair<Coefficient, Value
             collected[intern(std::move(n))] += 1;
         }
     }
-    std::vector<Value> left;
     for (const auto& [v, c] : collected) {
-        if (!c.zero()) left.push_back(v);
+        if (has_unknown(v) && constant.infinite()) return unknown("a difference of unknown values");
     }
-    for (const auto& [v, c] : collected) {
-        if (has_unknown(v) && (c.zero() || constant.infinite())) return unknown("a difference of unknown values");
-        if (c.zero() && may_be_infinite(v)) return unknown("a difference of what a fill may make infinite");
-        if (c.zero() && !may_cancel(v, left)) return unknown("a difference of what has a value only in places");
-    }
+    if (const auto why = taken_away(collected)) return *why;
     std::erase_if(collected, [](const auto& term) { return term.second.zero(); });
     if (constant.infinite()) return number(constant);
     if (constant.is_nan()) return unknown("infinity less infinity");

@@ -222,11 +222,16 @@ private:
     bool has_odd_part(const ValueNode& n);
     std::optional<Value> spread_over_sum(const Coefficient& coefficient, const std::map<Value, Coefficient>& collected);
     Value magnitude(Value a);
+    std::optional<Value> taken_away(const std::map<Value, Coefficient>& terms);
+    bool undefined_beside(Value v, const std::map<Value, Coefficient>& factors);
     Value infinite_product(const Coefficient& coefficient, const std::map<Value, Coefficient>& factors);
     struct Bounds {
         __int128 low, high;
     };
     std::optional<Bounds> bounds(Value v);
+    std::optional<Bounds> bounds_of_remainder(Value v);
+    bool never_beyond(const std::string& op, Value x, const Coefficient& c);
+    std::optional<Value> truncated_parts(const std::string& to, Value v);
     bool or_infinite_ = false;  // of `bounds`: what is asked for may also be an infinity
     bool is_stored_float(Value v) const;
     bool whole_within(Value v, std::int64_t low, std::int64_t high, bool or_infinite);

@@ -48,6 +48,48 @@ std::optional<Coefficient> Values::number_of_fold(Value v) const {
     return n.kind == Kind::reduce && (n.name == "max" || n.name == "min") ? number_of_fold(n.args[0]) : std::nullopt;
 }
 
+// A whole number that is at least c (max) or at most c (min): c adds nothing to its maximum or minimum. A fold of nothing is no whole
+// number.
+bool Values::never_beyond(const std::string& op, Value x, const Coefficient& c) {
+    if (!c.small_integer()) return false;
+    const ValueNode n = node(x);
+    if (n.kind == Kind::reduce && (n.name != op || !prover_.holds(less(n.lo, n.hi)))) return false;
+    if (n.kind == Kind::reduce) {
+        const Atom i = ints_.fresh("i");
+        prover_.push();
+        prover_.assume(both(at_least(Poly::of(i), n.lo), less(Poly::of(i), n.hi)));
+        const bool all = never_beyond(op, replace(n.args[0], {{n.variable, Poly::of(i)}}), c);
+        prover_.pop();
+        return all;
+    }
+    if (n.kind == Kind::extreme && n.name == op)
+        return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return never_beyond(op, a, c); });
+    if (n.kind != Kind::element && n.kind != Kind::function && n.kind != Kind::number) return false;
+    if (n.kind == Kind::function && n.name == "select") return never_beyond(op, n.args[1], c) && never_beyond(op, n.args[2], c);
+    if (!is_whole(x) || (n.kind == Kind::function && !converted_to(n.name))) return false;
+    const auto range = bounds(x);
+    return range && (op == "max" ? range->low >= c.as_integer() : range->high <= c.as_integer());
+}
+
+// trunc:T of a minimum or maximum, part by part: it never turns two numbers round. A fold of nothing is the type's end.
+std::optional<Value> Values::truncated_parts(const std::string& to, Value v) {
+    const ValueNode n = node(v);
+    const auto part = [&](Value a) { return truncated_parts(to, a).value_or(apply(to, {a})); };
+    if (n.kind == Kind::function && n.name == "select") return apply("select", {n.args[0], part(n.args[1]), part(n.args[2])});
+    if (n.kind == Kind::extreme) {
+        std::vector<Value> args;
+        for (Value a : n.args) args.push_back(part(a));
+        return extreme(n.name, std::move(args));
+    }
+    if (n.kind != Kind::reduce || (n.name != "min" && n.name != "max")) return std::nullopt;
+    const Atom i = ints_.fresh("i");
+    prover_.push();
+    prover_.assume(both(at_least(Poly::of(i), n.lo), less(Poly::of(i), n.hi)));
+    const Value body = part(replace(n.args[0], {{n.variable, Poly::of(i)}}));
+    prover_.pop();
+    return extreme(n.name, {reduce(n.name, i, n.lo, n.hi, body), apply(to, {number(identity(n.name))})});
+}
+
 // A maximum or minimum: max(x, -x) is |x|; max(a, min(b, x)) is min(b, max(a, x)) where a <= b; a number at most 0, or a maximum of such,
 // adds nothing to the maximum with what is not negative.
 Value Values::extreme_in_form(const std::string& op, const std::vector<Value>& parts) {
@@ -59,8 +101,12 @@ Value Values::extreme_in_form(const std::string& op, const std::vector<Value>& p
     std::vector<Value> kept;
     for (Value a : n.args) {
         const auto c = number_of_fold(a);
-        const bool idle = c && (node(a).kind == Kind::number || node(a).name == op) && !(largest ? c->positive() : c->negative()) &&
-                          std::any_of(n.args.begin(), n.args.end(), [&](Value x) { return x != a && !number_of_fold(x) && beyond(x); });
+        const bool beside = node(a).kind == Kind::number && c && std::any_of(n.args.begin(), n.args.end(), [&](Value x) {
+                                return x != a && node(x).kind != Kind::number && never_beyond(op, x, *c);
+                            });
+        const bool of_sign = c && (node(a).kind == Kind::number || node(a).name == op) && !(largest ? c->positive() : c->negative()) &&
+                             std::any_of(n.args.begin(), n.args.end(), [&](Value x) { return x != a && !number_of_fold(x) && beyond(x); });
+        const bool idle = beside || of_sign;
         if (!idle) kept.push_back(a);
     }
     if (kept.size() < n.args.size()) return extreme_in_form(op, kept);
@@ -186,6 +232,8 @@ Value Values::with_choices(Value v) {
         switch (n.kind) {
             case Kind::function: {
                 for (Value a : n.args) args.push_back(inner(a));
+                if (n.name.starts_with("trunc:"))
+                    if (const auto parts = truncated_parts(n.name, args[0])) return parts;
                 if (n.name != "select") return as_condition(apply(n.name, std::move(args)));
                 // Of integers too a choice of the larger one is a maximum: the comparison as it is, first.
                 if (const ValueNode c = node(n.args[0]); c.kind == Kind::function && c.args.size() == 2)

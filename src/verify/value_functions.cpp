@@ -123,6 +123,11 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
     if (f == "rcp") return product({{a[0], -1}});
     if (f == "sqrt") return product({{a[0], Coefficient::fraction(1, 2)}});
     if (f == "rsqrt") return product({{a[0], Coefficient::fraction(-1, 2)}});
+    if (f == "times_zero") {
+        std::vector<std::pair<Value, Coefficient>> factors = {{number(0), 1}};
+        for (Value x : a) factors.emplace_back(x, 1);
+        return product(std::move(factors));
+    }
     if (f == "pow") {
         if (auto p = as_number(a[1]); p && !p->infinite()) return product({{a[0], *p}});
     }

@@ -46,6 +46,26 @@ void Values::raise_parts(const ValueNode& n, const Coefficient& p, std::map<Valu
     if (!rest.empty()) raise(product(std::move(rest)), p, factors);
 }
 
+// exp(m), of the maximum m of a row, beside the sum of the row's exponentials to a negative power: where m is minus infinity that sum is 0,
+// and the product has no value with exp(m) or without.
+bool Values::undefined_beside(Value v, const std::map<Value, Coefficient>& factors) {
+    const ValueNode e = node(v);
+    if (e.kind != Kind::function || e.name != "exp") return false;
+    const ValueNode top = node(e.args[0]);
+    if (top.kind != Kind::reduce || top.name != "max" || node(top.args[0]).kind != Kind::function || node(top.args[0]).name != "select")
+        return false;
+    for (std::size_t side : {1, 2}) {  // a choice between minus infinity and what is finite
+        const Value other = node(top.args[0]).args[side];
+        if (may_be_infinite(other) && as_number(other) != Coefficient(-infinity)) return false;
+    }
+    const Value body = function("exp", {top.args[0]});
+    return std::any_of(factors.begin(), factors.end(), [&](const auto& factor) {
+        const ValueNode& sum = node(factor.first);
+        return factor.second.negative() && factor.second.integer() && sum.kind == Kind::reduce && sum.name == "sum" &&
+               sum.variable == top.variable && sum.lo == top.lo && sum.hi == top.hi && sum.args[0] == body;
+    });
+}
+
 Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
     std::vector<Value> args;
     for (const auto& b : bases) args.push_back(b.first);
@@ -89,12 +109,15 @@ Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
     };
     for (const auto& [v, p] : bases) multiply(v, p);
     if (zero || coefficient.zero()) {
-        // Of an unknown factor not even finiteness is known: 0 * NaN is NaN, and so is 0 times an infinite fill.
+        // Of an unknown factor not even finiteness is known: 0 * NaN is NaN, and so is 0 times an infinite fill. A factor of which only a
+        // part is unknown may turn out to be known where the product is used: it waits as it is.
+        if (infinite || coefficient.is_nan() || coefficient.infinite()) return unknown("0 times infinity");
+        std::vector<Value> waiting;
         for (const auto& [v, p] : collected) {
-            if (has_unknown(v)) return v;
-            if (const auto part = undefined_part(v)) return unknown("0 times what has a value only in places");
+            if (has_unknown(v)) waiting.push_back(p == 1 ? v : product({{v, p}}));
+            else if (undefined_part(v)) return unknown("0 times what has a value only in places");
         }
-        return infinite || coefficient.is_nan() || coefficient.infinite() ? unknown("0 times infinity") : number(0);
+        return waiting.empty() ? number(0) : function("times_zero", std::move(waiting));
     }
     if (coefficient.is_nan() || (coefficient.infinite() && !collected.empty())) return infinite_product(coefficient, collected);
     std::vector<Value> left;
@@ -104,7 +127,7 @@ Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
     for (const auto& [v, p] : collected) {
         if (!p.zero()) continue;
         if (has_unknown(v)) return unknown("a quotient of unknown values");
-        if (may_be_infinite(v)) return unknown("a quotient of what a fill may make infinite or zero");
+        if (may_be_infinite(v) && !undefined_beside(v, collected)) return unknown("a quotient of what a fill may make infinite or zero");
         if (!nonzero(v) || !may_cancel(v, left)) return unknown("a quotient of what may be 0 or has a value only in places");
     }
     std::erase_if(collected, [](const auto& factor) { return factor.second.zero(); });
@@ -142,7 +165,7 @@ Value Values::infinite_product(const Coefficient& coefficient, const std::map<Va
     unsigned sign = coefficient.is_nan() ? static_cast<unsigned>(any_sign) : coefficient.negative() ? negative_sign : positive_sign;
     for (const auto& [v, p] : factors) {
         const unsigned s = signs(v);
-        if (has_unknown(v)) return v;
+        if (has_unknown(v)) return unknown("no real number");
         if (s != positive_sign && s != negative_sign) sign = any_sign;
         if (s == negative_sign && !p.even())
             sign = sign == negative_sign ? positive_sign : sign == positive_sign ? negative_sign : any_sign;

@@ -169,6 +169,21 @@ void Values::undefined_parts(Value v, std::set<Value>& found) {
     if (!inside) found.insert(v);
 }
 
+// c + w (floor(x) - x), a whole number: what a division leaves. c and less than |w| beside it.
+std::optional<Values::Bounds> Values::bounds_of_remainder(Value v) {
+    const ValueNode n = node(v);
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+        const ValueNode& f = node(n.args[i]);
+        const Coefficient w = n.weights[i];
+        if (f.kind != Kind::function || f.name != "floor" || !w.small_integer() || std::abs(w.as_integer()) < 2) continue;
+        const auto rest = as_number(sum(0, {{1, v}, {-w, n.args[i]}, {w, f.args[0]}}));
+        if (!rest || !rest->small_integer() || !is_whole(v)) continue;
+        const __int128 c = rest->as_integer(), side = w.as_integer();
+        return side < 0 ? Bounds{c, c - side - 1} : Bounds{c - side + 1, c};
+    }
+    return std::nullopt;
+}
+
 // May `gone` be taken away from what is left? Where it has no value, something that is left must have none either.
 bool Values::may_cancel(Value gone, const std::vector<Value>& left) {
     std::set<Value> parts;

@@ -152,6 +152,7 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
         }
         case Kind::sum: {
             if (!n.number.small_integer()) return std::nullopt;
+            if (const auto rest = bounds_of_remainder(v)) return rest;
             Wide low = n.number.as_integer(), high = low;
             for (std::size_t i = 0; i < n.args.size(); ++i) {
                 const auto one = bounds(n.args[i]);
@@ -207,9 +208,8 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
             if (n.name == "select") return united(1);
             if (n.name == "mod") {
                 const auto divisor = as_number(n.args[1]);
-                return divisor && divisor->small_integer() && divisor->positive() && is_whole(n.args[0])
-                           ? std::optional(Bounds{0, divisor->as_integer() - 1})
-                           : std::nullopt;
+                if (!divisor || !divisor->small_integer() || divisor->zero() || !is_whole(n.args[0])) return std::nullopt;
+                return divisor->positive() ? Bounds{0, divisor->as_integer() - 1} : Bounds{divisor->as_integer() + 1, 0};
             }
             if (n.name == "abs") {
                 const auto one = bounds(n.args[0]);

@@ -156,6 +156,8 @@ Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficie
     };
     while (merging_ < 8 && (unite_two() || unite_one(true) || unite_one(false) || subtract_two())) {
     }
+    // What has come together may be what is taken away.
+    if (const auto why = taken_away(terms)) return *why;
     ValueNode n;
     n.kind = Kind::sum;
     n.number = constant;
@@ -190,9 +192,14 @@ bool Values::unite_products(std::map<Value, Coefficient>& bases) {
                 whole.hi = a.hi + Poly(1);
             }
             const Coefficient p = power;
+            const Value united = intern(std::move(whole));
+            const auto beside = bases.find(united);  // what it divides is not 0, and has a value
+            if (beside != bases.end() && (p + beside->second).zero() &&
+                (!nonzero(united) || undefined_part(united) || may_be_infinite(united) || has_unknown(united)))
+                continue;
             const Value gone[] = {first, second};
             for (Value v : gone) bases.erase(v);
-            bases[intern(std::move(whole))] += p;
+            bases[united] += p;
             return true;
         }
     }
