@@ -171,7 +171,7 @@ def _attention_setup(ctx, inputs, output, keyword_only_inputs=None):
 
 def _attention_gradient(ctx, grad, _):
     q, k, v, out, lse = ctx.saved_tensors
-    return torch.ops.tilewright.attention_backward(grad, q, k, v, out, lse, **ctx.options)
+    return torch.ops.tilewright.attention_backward(grad, q, k, v, out, lse, deterministic=torch.are_deterministic_algorithms_enabled(), **ctx.options)
 
 
 def _attention(q, k, v, **options):

@@ -70,9 +70,10 @@ def layernorm_backward(grad, x, weight=None, eps=1e-5, *, strict=False):
     return _or_torch("layernorm_backward", strict, ours, theirs)
 
 
-@_operation("(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, bool causal=False, float? scale=None, bool strict=False) -> (Tensor, Tensor, Tensor)")
-def attention_backward(grad, q, k, v, out, lse, *, causal=False, scale=None, strict=False):
-    """(gradients of q, k and v) of attention, from what attention_with_lse gave. Every sum is made in a fixed order. Heads that share keys and values add up theirs."""
+@_operation("(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, bool causal=False, float? scale=None, bool deterministic=False, bool strict=False) -> (Tensor, Tensor, Tensor)")
+def attention_backward(grad, q, k, v, out, lse, *, causal=False, scale=None, deterministic=False, strict=False):
+    """(gradients of q, k and v) of attention, from what attention_with_lse gave. The sums of q's gradient are in no fixed order, so that its last bits may differ from call to call, unless
+    `deterministic` asks for one, which takes longer. Heads that share keys and values add up theirs."""
     arrays = arrays_of(q)
     if q.ndim != 4 or k.ndim != 4 or tuple(k.shape) != tuple(v.shape) or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3] or k.shape[1] == 0 or q.shape[1] % k.shape[1] or any(tuple(t.shape) != tuple(q.shape) for t in (grad, out)) or tuple(lse.shape) != tuple(q.shape[:3]):
         raise TilewrightError(1, f"attention_backward: grad, q and out (B, H, S, D), k and v (B, H / G, T, D) and lse (B, H, S) are expected, not {', '.join(str(tuple(t.shape)) for t in (grad, q, out, k, v, lse))}")
@@ -89,7 +90,8 @@ def attention_backward(grad, q, k, v, out, lse, *, causal=False, scale=None, str
             raise Unfit("causal gradients are made of a square")
         kk, vv = (t.repeat_interleave(group, 1) if group > 1 else t for t in (k, v))
         dq, dk, dv = (arrays.empty(tuple(t.shape), "bf16", q) for t in (q, kk, vv))
-        _dispatch.run("attention_causal_backward" if causal else "attention_backward", arrays, tuple(arrays.contiguous(t) for t in (q, kk, vv, out, lse, grad)), (dq, dk, dv), (factor,))
+        which = ("attention_causal_backward" if causal else "attention_backward") + ("_in_order" if deterministic else "")
+        _dispatch.run(which, arrays, tuple(arrays.contiguous(t) for t in (q, kk, vv, out, lse, grad)), (dq, dk, dv), (factor,))
         if group > 1:
             dk, dv = (t.reshape(k.shape[0], k.shape[1], group, *k.shape[2:]).float().sum(2).to(k.dtype) for t in (dk, dv))
         return dq, dk, dv

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import tilewright  # noqa: E402
 import tilewright.ops as ops  # noqa: E402
+from tilewright import _dispatch  # noqa: E402
 
 F = torch.nn.functional
 generator = torch.Generator().manual_seed(7)
@@ -131,9 +132,18 @@ def test_gradients_of_norms(rows, n):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_gradients_of_attention(causal):
-    q, k, v = bf(1, 2, 70, 64), bf(1, 1, 70, 64), bf(1, 1, 70, 64)  # two heads share keys and values
-    gradients(lambda *t: ops.attention(*t, causal=causal), lambda *t: F.scaled_dot_product_attention(*t, is_causal=causal, enable_gqa=True), (q, k, v), bf(1, 2, 70, 64), 1.2e-2)
+@pytest.mark.parametrize("length, deterministic", [(72, False), (72, True), (70, False)])  # of 70 queries TMA does not take the rows of sums
+def test_gradients_of_attention(causal, length, deterministic, monkeypatch):
+    q, k, v = bf(1, 2, length, 64), bf(1, 1, length, 64), bf(1, 1, length, 64)  # two heads share keys and values
+    asked = []
+    run = _dispatch.run
+    monkeypatch.setattr(_dispatch, "run", lambda operation, *rest: (asked.append(operation), run(operation, *rest))[1])
+    torch.use_deterministic_algorithms(deterministic)
+    try:
+        gradients(lambda *t: ops.attention(*t, causal=causal), lambda *t: F.scaled_dot_product_attention(*t, is_causal=causal, enable_gqa=True), (q, k, v), bf(1, 2, length, 64), 1.2e-2)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert asked[-1] == ("attention_causal_backward" if causal else "attention_backward") + ("_in_order" if deterministic else "")
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
