@@ -62,7 +62,7 @@ def attention_after_gradients(SUM: tw.Tensor(f32, B, H, S, D), DQ: tw.Tensor(bf1
 
 
 @tw.inline
-def all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES, CAUSAL):
+def all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, EVEN, SECTION, STAGES, CAUSAL):
     """128 keys a block, two consumers of 64; queries and their gradients come through a ring. Scores are computed with keys as rows; their gradients go through shared memory,
     and each consumer multiplies all of them by half of the columns of the keys (of 64 columns: half of the rows by all), for the sums of DQ."""
     BQ = 8192 // W
@@ -76,7 +76,12 @@ def all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES, CAUSAL
     sA = tw.shared(f32, (2, 64, 64), swizzle=128)
     rows = tw.pipeline(1, consumers=2)
     ring = tw.pipeline(STAGES, consumers=2)
-    bk, h, b = tw.grid(tw.cdiv(T, 128), H, B)
+    if SECTION == 1:
+        bk, h, b = tw.grid(tw.cdiv(T, 128), H, B)
+    else:
+        x, bk, y = tw.grid(SECTION, tw.cdiv(T, 128), H // SECTION * B)
+        h = y % (H // SECTION) * SECTION + x
+        b = y // (H // SECTION)
     first = bk * 128 // BQ if CAUSAL else 0
     with tw.warpgroups(0, regs=24, name="producer"):
         r = rows.acquire()
@@ -102,17 +107,20 @@ def all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES, CAUSAL
             slot = ring.wait()
             tw.wgmma(s, sK[w * 64 : (w + 1) * 64, :], sQ[slot].T, zero=True)
             tw.wgmma(dp, sV[w * 64 : (w + 1) * 64, :], sG[slot].T, zero=True)
-            lse = tw.load(sL[slot])
             tw.wgmma_wait(1)
-            # Rows beyond the last query are zeros throughout, and add nothing.
+            lse = tw.load(sL[slot])
+            # Rows beyond the last query are zeros throughout, and add nothing; of a key beyond the last one the probability may be infinite.
             p = tw.exp2(s * (scale * LOG2E) - lse[None, :])
-            if CAUSAL:
+            if CAUSAL and EVEN:
                 p = tw.where(tw.coord(s, 0) + row <= tw.coord(s, 1) + i * BQ, p, 0.0)
-            delta = tw.load(sE[slot])
+            elif CAUSAL:
+                p = tw.where((tw.coord(s, 0) + row <= tw.coord(s, 1) + i * BQ) & (tw.coord(s, 0) < T - row), p, 0.0)
+            elif not EVEN:
+                p = tw.where(tw.coord(s, 0) < T - row, p, 0.0)
             tw.wgmma_wait(0)
+            delta = tw.load(sE[slot])
             ds = (p * (dp - delta[None, :])).to(bf16)
-            # Keys beyond the last one: their probabilities may be infinite, and their rows of DK and DV are not stored.
-            tw.store(sS[i % 2, w * 64 : (w + 1) * 64, :], tw.where(tw.coord(ds, 0) < T - row, ds, 0.0))
+            tw.store(sS[i % 2, w * 64 : (w + 1) * 64, :], ds)
             tw.wgmma(dv, p.to(bf16), sG[slot])
             tw.fence_async()
             tw.tma_store_wait(0, read=True)
@@ -298,24 +306,26 @@ def attention_causal_gradient_kv(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, 
 def gradients(
     Q: tw.Tensor(bf16, B, H, S, D), K: tw.Tensor(bf16, B, H, T, D), V: tw.Tensor(bf16, B, H, T, D), DO: tw.Tensor(bf16, B, H, S, D),
     LOG: tw.Tensor(f32, B, H, S), DELTA: tw.Tensor(f32, B, H, S), SUM: tw.Tensor(f32, B, H, S, D), DK: tw.Tensor(bf16, B, H, T, D), DV: tw.Tensor(bf16, B, H, T, D),
-    scale: tw.scalar(f32, positive=True), W: tw.each(64, 128), STAGES: tw.const(2, 3) = 2,
+    scale: tw.scalar(f32, positive=True), W: tw.each(64, 128), EVEN: tw.each(1, 0), SECTION: tw.each(16, 8, 1), STAGES: tw.const(2, 3) = 2,
 ):
-    """All three, those of the queries added to SUM."""
+    """All three, those of the queries added to SUM. EVEN: whole tiles of keys, and no mask."""
     tw.assume(D <= W)
     tw.assume(D % 8 == 0)
     tw.assume(S % 4 == 0)
+    tw.assume(T % (128 if EVEN else 1) == 0)
+    tw.assume(H % SECTION == 0)
 
 
 @tw.kernel(gradients, name="attention_gradients", computes=GRADIENTS_OF_LOG + SUMS_OF_QUERIES + OF_KEYS)
-def attention_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES):
+def attention_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, EVEN, SECTION, STAGES):
     """Every query attends to every key."""
-    all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES, 0)
+    all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, EVEN, SECTION, STAGES, 0)
 
 
 @tw.kernel(gradients, name="attention_causal_gradients", computes=GRADIENTS_OF_LOG + CAUSAL_SUMS_OF_QUERIES + CAUSAL_OF_KEYS)
-def attention_causal_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES):
+def attention_causal_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, EVEN, SECTION, STAGES):
     """Query i attends to keys 0 to i."""
-    all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, STAGES, 1)
+    all_gradients(Q, K, V, DO, LOG, DELTA, SUM, DK, DV, scale, W, EVEN, SECTION, STAGES, 1)
 
 
 @tw.signature()
