@@ -154,6 +154,7 @@ const Case kCases[] = {
     {"attention_backward_sm90", "attention_before_gradients", {}, {{"B", 1}, {"H", 2}, {"S", 70}, {"D", 40}}, true},
     {"attention_backward_sm90", "attention_after_gradients", {}, {{"B", 1}, {"H", 2}, {"S", 70}, {"D", 72}}, true},
     {"attention_backward_sm90", "attention_gradients", {}, {{"B", 1}, {"H", 1}, {"S", 132}, {"T", 130}, {"D", 64}}},
+    {"attention_backward_sm90", "attention_gradients", {}, {{"B", 2}, {"H", 8}, {"S", 4}, {"T", 128}, {"D", 8}}},
     {"attention_backward_sm90", "attention_causal_gradients", {}, {{"B", 1}, {"H", 1}, {"S", 140}, {"T", 150}, {"D", 72}}},
     {"attention_backward_sm90", "attention_gradient_q", {}, {{"B", 1}, {"H", 1}, {"S", 130}, {"T", 70}, {"D", 64}}},
     {"attention_backward_sm90", "attention_gradient_kv", {}, {{"B", 1}, {"H", 1}, {"S", 70}, {"T", 130}, {"D", 40}}},
