@@ -238,9 +238,12 @@ Value Values::with_choices(Value v) {
                 // Of integers too a choice of the larger one is a maximum: the comparison as it is, first.
                 if (const ValueNode c = node(n.args[0]); c.kind == Kind::function && c.args.size() == 2)
                     args[0] = apply(c.name, {inner(c.args[0]), inner(c.args[1])});
+                // A choice of an infinity stays one by data: a mask on integers is taken to leave an element of a row, data may leave none.
+                const bool infinite = may_be_infinite(n.args[1]) || may_be_infinite(n.args[2]);
+                if (infinite) args[0] = n.args[0];
                 const Value made = chosen(args[0], args[1], args[2]);
                 const ValueNode m = node(made);
-                if (m.kind != Kind::function || m.name != "select") return made;
+                if (m.kind != Kind::function || m.name != "select" || infinite) return made;
                 return apply("select", {as_condition(m.args[0]), m.args[1], m.args[2]});
             }
             case Kind::extreme:

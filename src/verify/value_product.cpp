@@ -49,7 +49,8 @@ void Values::raise_parts(const ValueNode& n, const Coefficient& p, std::map<Valu
 // exp(m), of the maximum m of a row, beside the sum of the row's exponentials to a negative power: where m is minus infinity that sum is 0,
 // and the product has no value with exp(m) or without.
 bool Values::undefined_beside(Value v, const std::map<Value, Coefficient>& factors) {
-    const ValueNode e = node(v);
+    ValueNode e = node(v);
+    if (e.kind == Kind::function && e.name == "rcp") e = ValueNode(node(e.args[0]));
     if (e.kind != Kind::function || e.name != "exp") return false;
     const ValueNode top = node(e.args[0]);
     if (top.kind != Kind::reduce || top.name != "max" || node(top.args[0]).kind != Kind::function || node(top.args[0]).name != "select")
@@ -60,9 +61,11 @@ bool Values::undefined_beside(Value v, const std::map<Value, Coefficient>& facto
     }
     const Value body = function("exp", {top.args[0]});
     return std::any_of(factors.begin(), factors.end(), [&](const auto& factor) {
-        const ValueNode& sum = node(factor.first);
-        return factor.second.negative() && factor.second.integer() && sum.kind == Kind::reduce && sum.name == "sum" &&
-               sum.variable == top.variable && sum.lo == top.lo && sum.hi == top.hi && sum.args[0] == body;
+        const ValueNode& f = node(factor.first);
+        const bool reciprocal = f.kind == Kind::function && f.name == "rcp";
+        const ValueNode& sum = reciprocal ? node(f.args[0]) : f;
+        return factor.second.integer() && (reciprocal ? factor.second.positive() : factor.second.negative()) && sum.kind == Kind::reduce &&
+               sum.name == "sum" && sum.variable == top.variable && sum.lo == top.lo && sum.hi == top.hi && sum.args[0] == body;
     });
 }
 
@@ -127,7 +130,8 @@ Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
     for (const auto& [v, p] : collected) {
         if (!p.zero()) continue;
         if (has_unknown(v)) return unknown("a quotient of unknown values");
-        if (may_be_infinite(v) && !undefined_beside(v, collected)) return unknown("a quotient of what a fill may make infinite or zero");
+        if (undefined_beside(v, collected)) continue;
+        if (may_be_infinite(v)) return unknown("a quotient of what a fill may make infinite or zero");
         if (!nonzero(v) || !may_cancel(v, left)) return unknown("a quotient of what may be 0 or has a value only in places");
     }
     std::erase_if(collected, [](const auto& factor) { return factor.second.zero(); });
