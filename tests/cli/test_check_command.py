@@ -63,6 +63,31 @@ def test_what_is_proved_also_runs():
     assert kernel["audit"]["runs"] > 0 and kernel["audit"]["seconds"] < 1 and "failing_run" not in kernel["audit"]
 
 
+def test_a_program_of_a_wrong_kernel_is_no_mistake_of_a_proof(tmp_path):
+    file = tmp_path / "twice.py"
+    file.write_text('''import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2")
+def double(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 129
+    tw.store(Y[i], tw.load(X[i : i + 128], fill=0.0) * 2.0)
+
+
+@tw.program(computes="Y[n] = X[n] * 4")
+def quadruple(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    T = tw.buffer(f32, N)
+    double(X, T)
+    double(T, Y)
+''')
+    done = check(file, "--audit", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "double is not proved" in done.stdout and "refutes the proof" not in done.stdout
+
+
 def test_the_audit_can_be_switched_off():
     file = SOURCE / "kernels" / "vector_add.py"
     assert "audit" not in check(file, "--audit", "0").stdout
