@@ -77,8 +77,9 @@ def requests_of():
         # A program before its kernels; else every name that a decorator gives, or the function's own.
         found = re.findall(r"@tw\.(kernel|program)\((.*?)\)\s*def (\w+)\(", text, re.S)
         names = {}
+        signatures = {function for options, function in re.findall(r"@tw\.signature\((.*?)\)\s*def (\w+)\(", text, re.S) if "name=" not in options}
         for kind, options, function in found:
-            given = re.search(r'name="(\w+)"', options)
+            given = re.search(r'name="(\w+)"', options) or re.match(rf"\s*({'|'.join(signatures) or '$'})\b", options)
             names.setdefault(given.group(1) if given else function, kind)
         if "program" in names.values():
             names = {n: k for n, k in names.items() if k == "program"}
