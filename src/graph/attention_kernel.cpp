@@ -185,6 +185,9 @@ private:
             reads = reads || std::any_of(read.places.begin(), read.places.end(), [&](const Place& p) { return p.atom == key_; });
         step_ = reads || std::max(depth_, columns_) > 128 || keys_ <= 64 ? 64 : 128;
         w_.threads = static_cast<int>(128 * (1 + roles_));
+        // The scores of a tile are made while the values of the one before are added, where there are tiles enough to see that from.
+        ahead_ = !parts_ && (keys_ + step_ - 1) / step_ >= (v_.causal ? 8 : 4) && !w_.p.rows.contains("ahead:" + v_.from);
+        if (ahead_) w_.otherwise = "ahead:" + v_.from;
     }
 
     static std::int64_t swizzle(std::int64_t columns) { return columns % 64 == 0 ? 128 : columns % 32 == 0 ? 64 : 32; }
@@ -263,15 +266,22 @@ private:
         w_.line("at = query_ring.acquire()");
         for (const char* part : names())
             copy(operand_[0], fmt::format("queries{}", part), part, "at", fmt::format("q * {}", 64 * roles_), 0, "query_ring");
-        w_.open("for i in tw.range(tiles):");
-        w_.line("ks = key_ring.acquire()");
-        const std::string row = fmt::format("i * {}", step_);
-        for (const char* part : names()) copy(operand_[1], fmt::format("keys{}", part), part, "ks", row, 0, "key_ring");
-        w_.line("vs = value_ring.acquire()");
-        for (std::int64_t c = 0; c < chunks(); ++c)
-            for (const char* part : names())
-                copy(operand_[2], fmt::format("values{}{}", part, suffix(c)), part, "vs", row, c * chunk(), "value_ring");
+        const auto keys = [&](const std::string& row) {
+            w_.line("ks = key_ring.acquire()");
+            for (const char* part : names()) copy(operand_[1], fmt::format("keys{}", part), part, "ks", row, 0, "key_ring");
+        };
+        const auto values = [&](const std::string& row) {
+            w_.line("vs = value_ring.acquire()");
+            for (std::int64_t c = 0; c < chunks(); ++c)
+                for (const char* part : names())
+                    copy(operand_[2], fmt::format("values{}{}", part, suffix(c)), part, "vs", row, c * chunk(), "value_ring");
+        };
+        if (ahead_) keys("0");
+        w_.open(ahead_ ? "for i in tw.range(1, tiles):" : "for i in tw.range(tiles):");
+        keys(fmt::format("i * {}", step_));
+        values(ahead_ ? fmt::format("(i - 1) * {}", step_) : fmt::format("i * {}", step_));
         w_.close();
+        if (ahead_) values(fmt::format("(tiles - 1) * {}", step_));
         w_.close();
     }
 
@@ -348,18 +358,44 @@ private:
         }
     }
 
-    void consume() {
-        w_.open(roles_ == 2 ? "with tw.warpgroups(1, 2, regs=240, name=\"consumer\") as w:"
-                            : "with tw.warpgroups(1, regs=240, name=\"consumer\") as w:");
-        w_.line(fmt::format("row = q * {} + w * 64", 64 * roles_));
-        for (std::int64_t c = 0; c < chunks(); ++c) w_.line(fmt::format("{} = tw.zeros(f32, (64, {}))", out(c), chunk()));
-        if (parts_) w_.line(fmt::format("part = tw.zeros(f32, (64, {}))", chunk()));
-        w_.line(fmt::format("x = tw.zeros(f32, (64, {}))", step_));
+    void relative() {
+        w_.line(fmt::format("new_top = tw.maximum(top, tw.max({}, axis=1))", rounds() ? "near" : "s"));
+        for (const char* text :
+             {"mark = tw.maximum(new_top, -1.0e30)", "e = tw.exp2(s - mark[:, None])", "alpha = tw.exp2(tw.maximum(top, -1.0e30) - mark)",
+              "total = total * alpha + tw.sum(e, axis=1)", "top = new_top"})
+            w_.line(text);
+    }
+
+    void tiles_ahead() {
+        w_.line(fmt::format("p = tw.zeros({}, (64, {}))", v_.fn, step_));
+        w_.line("key = 0");
+        multiply();
+        w_.tile = {{m_, "row", 64, rows_ % 64 != 0}, {key_, "key", step_, keys_ % step_ != 0}};
+        scores("s", false);
+        if (rounds()) scores("near", true);
+        w_.line(fmt::format("top = tw.max({}, axis=1)", rounds() ? "near" : "s"));
+        for (const std::string text : {"mark = tw.maximum(top, -1.0e30)", "e = tw.exp2(s - mark[:, None])", "total = tw.sum(e, axis=1)"})
+            w_.line(text);
+        w_.line(fmt::format("p = e.to({})", v_.fn));
+        w_.open("for i in tw.range(1, tiles):");
+        w_.line(fmt::format("key = i * {}", step_));
+        for (const char* text : {"ks = key_ring.wait()", "tw.wgmma(x, queries[at, w * 64 : w * 64 + 64, :], keys[ks].T, zero=True)",
+                                 "vs = value_ring.wait()", "tw.wgmma(out, p, values[vs])", "tw.wgmma_wait(1)"})
+            w_.line(text);
+        scores("s", false);
+        if (rounds()) scores("near", true);
+        relative();
+        for (const char* text : {"key_ring.release()", "tw.wgmma_wait(0)", "value_ring.release()", "out = out * alpha[:, None]"})
+            w_.line(text);
+        w_.line(fmt::format("p = e.to({})", v_.fn));
+        w_.close();
+        for (const char* text : {"vs = value_ring.wait()", "tw.wgmma(out, p, values[vs])", "tw.wgmma_wait(0)", "value_ring.release()"})
+            w_.line(text);
+    }
+
+    void tiles_in_turn() {
         w_.line("top = tw.full(f32, (64,), float(\"-inf\"))");
         w_.line("total = tw.zeros(f32, (64,))");
-        if (parts_)
-            w_.line(fmt::format("q_scale = tw.load({}, fill=0.0)", operand_[0].place(operand_[0].split.down.name, "row : row + 64", "")));
-        w_.line("at = query_ring.wait()");
         w_.open("for i in tw.range(tiles):");
         w_.line(fmt::format("key = i * {}", step_));
         multiply();
@@ -371,14 +407,23 @@ private:
         }
         scores("s", false);
         if (rounds()) scores("near", true);
-        w_.line(fmt::format("new_top = tw.maximum(top, tw.max({}, axis=1))", rounds() ? "near" : "s"));
-        for (const char* text : {"mark = tw.maximum(new_top, -1.0e30)", "e = tw.exp2(s - mark[:, None])",
-                                 "alpha = tw.exp2(tw.maximum(top, -1.0e30) - mark)", "total = total * alpha + tw.sum(e, axis=1)"})
-            w_.line(text);
+        relative();
         for (std::int64_t c = 0; c < chunks(); ++c) w_.line(fmt::format("{0} = {0} * alpha[:, None]", out(c)));
-        w_.line("top = new_top");
         add_values();
         w_.close();
+    }
+
+    void consume() {
+        w_.open(roles_ == 2 ? "with tw.warpgroups(1, 2, regs=240, name=\"consumer\") as w:"
+                            : "with tw.warpgroups(1, regs=240, name=\"consumer\") as w:");
+        w_.line(fmt::format("row = q * {} + w * 64", 64 * roles_));
+        for (std::int64_t c = 0; c < chunks(); ++c) w_.line(fmt::format("{} = tw.zeros(f32, (64, {}))", out(c), chunk()));
+        if (parts_) w_.line(fmt::format("part = tw.zeros(f32, (64, {}))", chunk()));
+        w_.line(fmt::format("x = tw.zeros(f32, (64, {}))", step_));
+        if (parts_)
+            w_.line(fmt::format("q_scale = tw.load({}, fill=0.0)", operand_[0].place(operand_[0].split.down.name, "row : row + 64", "")));
+        w_.line("at = query_ring.wait()");
+        ahead_ ? tiles_ahead() : tiles_in_turn();
         w_.line("query_ring.release()");
         w_.line("inverse = 1.0 / total");
         for (std::int64_t c = 0; c < chunks(); ++c) {
@@ -407,6 +452,7 @@ private:
     int m_ = -1, n_ = -1, key_ = -1;
     Operand operand_[3];
     std::int64_t rows_ = 1, keys_ = 1, depth_ = 16, columns_ = 16, column_ = 16, step_ = 64, roles_ = 2, stages_ = 2;
+    bool ahead_ = false;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace tw::graph {
 
 namespace {
 
-constexpr std::int64_t kMostTaps = 64;  // so many are written out one by one
+constexpr std::int64_t kTapsWritten = 64;  // so many are written out one by one
 
 std::string stepped(const std::string& i, std::int64_t by) { return by == 1 ? i : fmt::format("{} * {}", i, by); }
 
@@ -100,7 +100,7 @@ std::string NodeText::convolution() {
         return std::pair{fmt::format("{} * {}", operand(real(0, x)), operand(real(1, w))),
                          fmt::format("{}", fmt::join(conditions, " and "))};
     };
-    std::string y = fold("sum", {{"c", channels}}, met(window, term, "sum", 0, transposed || product ? 1 : kMostTaps));
+    std::string y = fold("sum", {{"c", channels}}, met(window, term, "sum", 0, transposed || product ? 1 : kTapsWritten));
     if (has(2)) y = fmt::format("{} + {}", y, real(2, {i[1]}));
     return y;
 }
@@ -128,8 +128,8 @@ std::string NodeText::pooled() {
         }
         return std::pair{real(0, x), fmt::format("{}", fmt::join(conditions, " and "))};
     };
-    if (largest) return met(window, term, "max", -INFINITY, kMostTaps);
-    const std::string total = met(window, term, "sum", 0, kMostTaps);
+    if (largest) return met(window, term, "max", -INFINITY, kTapsWritten);
+    const std::string total = met(window, term, "sum", 0, kTapsWritten);
     return count_of(window) == 1 ? total : fmt::format("({}) / {}", total, literal(static_cast<double>(count_of(window))));
 }
 

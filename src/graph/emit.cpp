@@ -69,6 +69,7 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     if (w.failed) return Unexpected<Problem>{w.problem};
     auto kernel = w.finish(zeroed);
     if (!kernel) return Unexpected<Problem>{kernel.error()};
+    if (!w.otherwise.empty()) kernel->rows = w.otherwise;
     if (kind == Kind::attention) kernel->rows = "scores:" + primitives.list[static_cast<std::size_t>(group.anchor)].from;
     if (kind == Kind::conv || kind == Kind::window) kernel->rows = primitives.list[static_cast<std::size_t>(group.anchor)].from;
     return std::vector<KernelText>{std::move(*kernel)};

@@ -62,7 +62,8 @@ struct Precision {
     std::int64_t large = std::int64_t{1} << 29;  // Primitives::large
     std::set<std::string> rows;  // nodes whose windows go row by row over a padded input, unpacked; "apart:NODE": whose remainders are
                                  // kernels of their own; "every:NODE", "direct:NODE": direct.cpp otherwise, or not, "terms:NODE",
-                                 // "pool:NODE": pool.cpp (dense.cpp); "scores:NODE": no attention.cpp
+                                 // "pool:NODE": pool.cpp (dense.cpp); "scores:NODE": no attention.cpp; "plain:NODE": no
+                                 // narrow_product.cpp
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);

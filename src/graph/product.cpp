@@ -33,7 +33,9 @@ public:
             zeroed_ = true;
             return;
         }
-        if (!open && (conv_ ? write_packed_conv(w_, axes) : write_thin_product(w_, axes) || write_split_product(w_, axes))) return;
+        if (!open && (conv_ ? write_packed_conv(w_, axes)
+                            : write_thin_product(w_, axes) || write_split_product(w_, axes) || write_narrow_product(w_, axes)))
+            return;
         m_ = axes.m;
         n_ = axes.n;
         outer_ = axes.outer;

@@ -44,6 +44,8 @@ bool write_split_product(Writer& w, const ProductAxes& axes);
 bool write_thin_product(Writer& w, const ProductAxes& axes);
 // f32 by three products of tf32 parts, for a long sum of few results: parts of it are added to the output. False: as above.
 bool write_long_product(Writer& w, const ProductAxes& axes);
+// 16-bit operands as they are. False: as above.
+bool write_narrow_product(Writer& w, const ProductAxes& axes);
 // Convolutions in tf32 with channels last. False: as above.
 bool write_packed_conv(Writer& w, const ProductAxes& axes);
 // The same for a remainder of the positions; with `lines` for those remainders in the last dimension that have taps, of `lines`: the last

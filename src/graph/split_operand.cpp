@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "graph/packing.h"
+
 namespace tw::graph {
 
 namespace {
@@ -12,8 +14,6 @@ namespace {
 constexpr std::int64_t kHeldRows = 16384, kHeldColumns = 2048;  // elements of a row, of a column, that a block holds in registers
 
 std::string lead_name(const SplitOperand& o, std::size_t i) { return o.lead.size() == 1 ? "z" : "z" + std::to_string(i); }
-
-std::int64_t up_to(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
 // Rows whose elements do not lie in whole vectors: two neighbours a lane, so that a warp's access is one piece of memory.
 const char* lanes(const SplitOperand& o) { return o.last() % 4 != 0 ? ", layout=tw.blocked(vector=2)" : ""; }

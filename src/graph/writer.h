@@ -56,6 +56,7 @@ public:
     std::size_t part = 0;               // of a concatenation: which one is written
     bool ranges = false;                // `computes`: say the ranges of the output's indices, because operands are longer
     std::map<int, std::string> staged;  // stored operands that lie in shared memory: what loads the tile
+    std::string otherwise;              // KernelText::rows: how to do without this template
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
     Problem problem;
     bool failed = false;

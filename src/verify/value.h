@@ -215,6 +215,8 @@ private:
     target::DType type_of(const ir::Term& t) const;
     unsigned signs(const Poly& p);
     unsigned find_signs(const ValueNode& n);
+    unsigned signs_of_sum(const ValueNode& n);
+    std::optional<Value> sum_of_squares(Value v, Coefficient& count);
     Value function(const std::string& name, std::vector<Value> args);
     Value word(Value v);
     void raise(Value v, const Coefficient& p, std::map<Value, Coefficient>& factors);

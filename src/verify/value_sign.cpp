@@ -62,6 +62,49 @@ unsigned Values::signs(Value v) {
     return found;
 }
 
+// Of a fold that adds up n elements, what adds up their squares.
+std::optional<Value> Values::sum_of_squares(Value v, Coefficient& count) {
+    const ValueNode n = node(v);
+    if (n.kind != Kind::reduce || n.name != "sum") return std::nullopt;
+    const auto size = (n.hi - n.lo).constant();
+    if (!size || *size < 1) return std::nullopt;
+    count *= Coefficient(*size);
+    const Value body = n.args[0];
+    const auto inner = node(body).kind == Kind::reduce ? sum_of_squares(body, count) : product({{body, 2}});
+    return inner ? std::optional(reduce("sum", n.variable, n.lo, n.hi, *inner)) : std::nullopt;
+}
+
+// A square of a sum of n elements is at most n times the sum of their squares: a variance is not negative.
+unsigned Values::signs_of_sum(const ValueNode& n) {
+    const auto sign = [&](std::size_t i) { return multiplied(signs(n.args[i]), sign_of(n.weights[i])); };
+    const auto all_signs = [&](const std::vector<bool>& left_out) {
+        unsigned all = sign_of(n.number);
+        for (std::size_t i = 0; i < n.args.size() && all != any_sign; ++i)
+            if (!left_out[i]) all = added(all, sign(i));
+        return all;
+    };
+    std::vector<bool> paired(n.args.size());
+    const unsigned plain = all_signs(paired);
+    if (plain != any_sign) return plain;
+    bool any = false;
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+        const ValueNode square = node(n.args[i]);
+        if (!n.weights[i].negative() || !n.weights[i].as_fraction() || square.kind != Kind::product || square.args.size() != 1 ||
+            !(square.weights[0] == 2))
+            continue;
+        Coefficient count = 1;
+        const auto squares = sum_of_squares(square.args[0], count);
+        if (!squares) continue;
+        for (std::size_t j = 0; j < n.args.size(); ++j) {
+            if (paired[j] || n.args[j] != *squares || !n.weights[j].as_fraction() || (n.weights[j] + n.weights[i] * count).negative())
+                continue;
+            paired[i] = paired[j] = any = true;
+            break;
+        }
+    }
+    return any ? added(zero_sign | positive_sign, all_signs(paired)) : plain;
+}
+
 unsigned Values::find_signs(const ValueNode& n) {
     const auto arg = [&](std::size_t i) { return signs(n.args[i]); };
     const auto together = [&] {
@@ -72,11 +115,7 @@ unsigned Values::find_signs(const ValueNode& n) {
     switch (n.kind) {
         case Kind::index: return signs(n.indices[0]);
         case Kind::where: return arg(0) | arg(1);
-        case Kind::sum: {
-            unsigned all = sign_of(n.number);
-            for (std::size_t i = 0; i < n.args.size() && all != any_sign; ++i) all = added(all, multiplied(arg(i), sign_of(n.weights[i])));
-            return all;
-        }
+        case Kind::sum: return signs_of_sum(n);
         case Kind::product: {
             unsigned all = positive_sign;
             for (std::size_t i = 0; i < n.args.size(); ++i) {

@@ -41,7 +41,7 @@ def operator(dtype, queries, keys, depth, lead=(2, 2), mask=None, **attributes):
 @pytest.mark.parametrize("dtype, queries, keys, depth, mask, causal", [
     ("bf16", 100, 72, 64, None, False), ("bf16", 20, 20, 32, None, True), ("f16", 130, 200, 128, None, True), ("bf16", 70, 33, 80, None, True),
     ("bf16", 65, 129, 256, None, False), ("bf16", 70, 72, 16, ([70, 72], "f32"), False), ("f16", 64, 64, 64, ([2, 1, 64, 64], "bool"), False),
-    ("bf16", 70, 72, 64, ([2, 2, 70, 72], "f32"), True), ("f32", 100, 72, 64, None, False), ("f32", 70, 90, 96, None, True), ("f32", 20, 20, 8, None, True),
+    ("bf16", 70, 72, 64, ([2, 2, 70, 72], "f32"), True), ("f16", 20, 600, 32, None, False), ("f16", 40, 300, 64, ([40, 300], "bool"), False), ("f32", 100, 72, 64, None, False), ("f32", 70, 90, 96, None, True), ("f32", 20, 20, 8, None, True),
     ("f32", 70, 72, 40, ([2, 1, 70, 72], "bool"), False), ("f32", 66, 64, 128, ([66, 64], "f32"), False),
 ])
 def test_operator(dtype, queries, keys, depth, mask, causal, tmp_path):
@@ -164,3 +164,12 @@ def test_a_row_that_data_may_mask_whole(top, proved, tmp_path):
     (tmp_path / "k.py").write_text(MASKED_BY_DATA % top)
     done = subprocess.run([PROGRAM, "check", str(tmp_path / "k.py"), "--search", "0.01", "--audit", "0"], capture_output=True, text=True, timeout=300)
     assert (done.returncode == 0) == proved, done.stdout
+
+
+def test_norm_before_an_attention(tmp_path):
+    """A variance is not negative: what is divided by its root is a number everywhere, and later launches speak of it by its name."""
+    made = block("f32", False)
+    rows = made["inputs"][0]["shape"]
+    made["nodes"] = [node("n", "layer_norm", ["x"], rows, dims=1, eps=1e-5)] + [dict(n, inputs=["n" if i == "x" else i for i in n["inputs"]]) for n in made["nodes"]]
+    _, _, report = one_graph.generated(made, tmp_path, 1e-5, "--large", "1")
+    assert report["program"]["verdict"] == "proved", report["program"]

@@ -275,3 +275,17 @@ def test_rows_of_a_matrix_by_one_vector(tmp_path):
     """Blocks have four rows, so that the vector is read once for these."""
     text, _ = generated(graph([leaf("a", [1056, 8200]), leaf("b", [8200])], [node("p", "mul", ["a", "b"], [1056, 8200]), node("y", "sum", ["p"], [1056], dims=[1], keepdim=False)], "y"), tmp_path, 1, 1e-5)
     assert "tw.full(f32, (4, 1024), 0.0)" in text
+
+
+@pytest.mark.parametrize("a_turned, b_turned, m, n, k, batch, after, dtype", [
+    (False, True, 70, 96, 104, None, (), "bf16"), (False, False, 200, 136, 72, None, ("relu",), "f16"), (True, True, 72, 88, 64, None, (), "f16"),
+    (True, False, 136, 264, 40, 2, ("gelu",), "f16"), (False, True, 130, 300, 64, None, ("tanh",), "f16"), (False, True, 70, 90, 72, None, ("relu", "square"), "f16"),
+])
+def test_product_of_16_bit_numbers(a_turned, b_turned, m, n, k, batch, after, dtype, tmp_path):
+    """Operands as they lie, each way round; whole vectors of results leave through shared memory."""
+    made = product(a_turned, b_turned, m, n, k, batch, after)
+    for about in made["inputs"] + made["nodes"]:
+        about["dtype"] = dtype
+    text, plan = generated(made, tmp_path, 1, 0.02)
+    assert len(plan["launches"]) == 1 and text.count("tw.wgmma(") == 1
+    assert ("tw.tma_store(Y[" in text) == (n % 8 == 0)
