@@ -158,7 +158,8 @@ def decode_paged(q, k, v, table, lengths, *, scale=None, strict=False):
             raise Unfit(f"pages of 128 keys are taken, not {page}")
         out = arrays.empty((batch, heads, group, width), "bf16", q)
         inputs = (arrays.contiguous(q).reshape(batch, heads, group, width), arrays.contiguous(k), arrays.contiguous(v), arrays.contiguous(arrays.indices(table)), counts)
-        _dispatch.run("decode_paged", arrays, inputs, (out,), (factor * _LOG2E,))
+        whole = batch * heads >= 240 or table.shape[1] <= 8  # as in decode
+        _dispatch.run("decode_paged_whole" if whole else "decode_paged", arrays, inputs, (out,), (factor * _LOG2E,))
         return out.reshape(q.shape)
 
     def theirs():

@@ -303,6 +303,7 @@ private:
     std::optional<Value> fold_of_choice(const Fold& f);
     std::optional<Value> sum_of_parts(const Fold& f);
     std::optional<Value> extreme_of_parts(const Fold& f);
+    std::optional<Value> fold_of_page(const Fold& f);
     std::optional<Value> fold_of_tiles(const Fold& f);
     std::optional<Value> folds_exchanged(const Fold& f);
     class FoldNest;  // value_digits.cpp

@@ -198,6 +198,65 @@ Poly Values::offset_beside(Atom x, Value body) {
     return beside ? beside->offset : Poly();
 }
 
+// A range through rows of a page, of which a table says where it lies: f(table[p], x) for x in [a, b) within [0, n), where n * p and an end
+// of the range move against one another. With y = n * p + x, the row counted through all pages, p is y // n and x is y % n. So pages lie
+// side by side, and their rows are tiles of one range.
+std::optional<Value> Values::fold_of_page(const Fold& f) {
+    std::vector<Poly> ends = ints_.alternatives(absorbed(f.hi), AtomInfo::Kind::minimum);
+    const std::size_t above = ends.size();
+    ends.push_back(f.lo);
+    auto rows_of = [&](const Poly& page) -> std::optional<std::int64_t> {
+        for (const auto& [m, c] : page.terms) {
+            if (m.size() != 1) continue;
+            for (const Poly& end : ends) {
+                const std::int64_t moves = end.linear_in(m[0]).value_or(0);
+                if (moves == 0 || moves % c != 0 || -moves / c < 2) continue;
+                const Poly rows(-moves / c);
+                if (ints_.mentions(end + rows * page, m[0]) || !prover_.holds(at_least(f.lo, Poly(0)))) continue;
+                auto inside = [&](const Poly& e) { return prover_.holds(at_least(rows, e)); };
+                if (std::any_of(ends.begin(), ends.begin() + static_cast<std::ptrdiff_t>(above), inside)) return -moves / c;
+            }
+        }
+        return std::nullopt;
+    };
+    struct Page {
+        Atom place;         // the element of the table
+        std::size_t index;  // which of its indices is the page's number
+        std::int64_t rows;
+    };
+    std::optional<Page> found;
+    std::set<Value> seen;
+    std::function<void(Value)> look = [&](Value v) {
+        if (found || !mentions(v, f.variable) || !seen.insert(v).second) return;
+        const ValueNode& n = node(v);
+        const bool row = n.kind == Kind::element && std::find(n.indices.begin(), n.indices.end(), Poly::of(f.variable)) != n.indices.end();
+        for (std::size_t d = 0; row && d < n.indices.size() && !found; ++d) {
+            const Poly& index = n.indices[d];
+            if (index.terms.size() != 1 || index.terms.begin()->first.size() != 1 || index.terms.begin()->second != 1) continue;
+            const Atom place = index.terms.begin()->first[0];
+            const AtomInfo& info = ints_.info(place);
+            if (info.kind != AtomInfo::Kind::element || ints_.mentions(index, f.variable)) continue;
+            for (std::size_t i = 0; i < info.args.size() && !found; ++i) {
+                if (const auto rows = rows_of(info.args[i])) found = {place, i, *rows};
+            }
+        }
+        for (Value a : n.args) look(a);
+    };
+    look(f.body);
+    if (!found) return std::nullopt;
+    const AtomInfo& table = ints_.info(found->place);
+    const Poly rows(found->rows), first = rows * table.args[found->index];
+    const Atom y = ints_.fresh("i");
+    const Poly page = ints_.quotient(Poly::of(y), rows);
+    std::vector<Poly> indices = table.args;
+    indices[found->index] = page;
+    const Poly place = ints_.element(table.tensor, std::move(indices));
+    Poly end = simplified(ends[0] + first);
+    for (std::size_t e = 1; e < above; ++e) end = ints_.minimum(end, simplified(ends[e] + first));
+    return reduce(f.op, y, simplified(f.lo + first), end,
+                  replace(f.body, {{f.variable, Poly::of(y) - rows * page}, {found->place, place}}));
+}
+
 // The fold of a fold. Inner range [c + x*w, c + x*w + w), perhaps cut off at ends that do not move with x, with the body free of x
 // otherwise: consecutive x tile a longer range. The width w may be symbolic, if it is never negative.
 std::optional<Value> Values::fold_of_tiles(const Fold& f) {
@@ -290,6 +349,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         const Value shifted = replace(body, {{x, Poly::of(y) - offset}});
         return reduce(op, y, lo + offset, hi + offset, shifted);
     }
+    if (const auto value = fold_of_page(fold)) return *value;
     // Two digits of one index: sum_u sum_v f(u * n + v), v < n, is one sum.
     if (n.kind == Kind::reduce && n.name == op) {
         if (const auto value = fold_of_tiles(fold)) return *value;

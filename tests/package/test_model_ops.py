@@ -108,9 +108,11 @@ def test_decoding(keys):
     close(ops.decode(q, k, v, lengths, strict=True), one_token(q, k, v, lengths))
 
 
-def test_decoding_from_pages():
-    q, k, v, table, lengths = bf(2, 3, 64), bf(5, 1, 128, 64), bf(5, 1, 128, 64), torch.tensor([[2, 4], [0, 1]]), torch.tensor([200, 33])
-    whole = [t[table].permute(0, 2, 1, 3, 4).reshape(2, 1, 256, 64) for t in (k, v)]
+@pytest.mark.parametrize("pages", [2, 9])  # one launch; parts that are joined
+def test_decoding_from_pages(pages):
+    q, k, v, lengths = bf(2, 3, 64), bf(5, 1, 128, 64), bf(5, 1, 128, 64), torch.tensor([128 * pages - 56, 33])
+    table = torch.tensor([[2, 4, 1, 0, 3, 3, 2, 0, 4], [0, 1, 0, 0, 0, 0, 0, 0, 0]])[:, :pages]
+    whole = [t[table].permute(0, 2, 1, 3, 4).reshape(2, 1, 128 * pages, 64) for t in (k, v)]
     close(ops.decode_paged(q, k, v, table, lengths, strict=True), one_token(q, *whole, lengths))
 
 
