@@ -5,7 +5,7 @@ from tilewright import bf16, f32, i32
 
 B, HK, G, PAGES, MP, D, NS = tw.sizes("B HK G PAGES MP D NS")  # sequences, heads of the cache, queries of each of them, pages of the cache, most pages of a sequence, elements of a head, parts of a sequence
 PAGE = 128
-CHUNK = 1024  # keys of a block
+CHUNK = 2048  # keys of a block
 STEP = 64  # keys at a time
 MANY = tw.parameters("MANY")
 
@@ -175,7 +175,7 @@ def paged_join(
             out = out + w[:, None] * tw.load(A[b, h, c * 64 : c * 64 + 64, g, 0:W], fill=0.0)
         tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
     else:
-        tw.assume(NS <= 8)
+        tw.assume(NS <= 16)
         q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
         g = q * 4
         m = tw.full(f32, (4,), float("-inf"))

@@ -170,7 +170,7 @@ def decode_join(
             out = out + w[:, None] * tw.load(A[b, h, c * 64 : c * 64 + 64, g, 0:W], fill=0.0)
         tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
     else:
-        tw.assume(NS <= 8)
+        tw.assume(NS <= 16)
         q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
         g = q * 4
         m = tw.full(f32, (4,), float("-inf"))
