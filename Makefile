@@ -95,8 +95,8 @@ SANITIZE_SHARDS ?= 8
 sanitize: setup
 	@command -v clang++ >/dev/null || { echo "sanitize: clang++ is missing; apt-get install clang" >&2; exit 1; }
 	cmake --preset sanitize -Wno-dev
-	cmake --build build-sanitize -j $(JOBS)
-	SHARDS=$(SANITIZE_SHARDS) scripts/sanitize.sh build-sanitize
+	@begin=$$SECONDS; cmake --build build-sanitize -j $(JOBS) && \
+	  BUILD_SECONDS=$$((SECONDS - begin)) JOBS=$(JOBS) SHARDS=$(SANITIZE_SHARDS) scripts/sanitize.sh build-sanitize
 
 # libFuzzer on lexer, parser, lowering and the whole check, each for FUZZ_SECONDS on one core (bench/results/fuzz.json: 600 each).
 FUZZ_SECONDS ?= 60
