@@ -209,7 +209,7 @@ public:
     bool has(const json& request, const std::string& peer) const {
         return std::any_of(rows().begin(), rows().end(), [&](const json& r) {
             return same_place(r, request["case"], peer) && !request["digest"].get_ref<const std::string&>().empty() &&
-                   r.value("digest", std::string()) == request["digest"];
+                   r.contains("digest") && r["digest"] == request["digest"];
         });
     }
     void versions(const json& evidence) {

@@ -13,6 +13,7 @@
 #include "verify/residual.h"
 #include "verify/strides.h"
 #include "verify/widths.h"
+#include "verify/work.h"
 
 namespace tw::diagnose {
 
@@ -55,21 +56,49 @@ void take_audit(CheckResult& result, AuditResult audited) {
 
 }  // namespace
 
+namespace {
+
+// The obligations of a pass, or that it was ended.
+template <class Pass>
+void within_budget(CheckResult& result, const ir::Loc& whole, const char* claim, const char* code, const Pass& pass) {
+    std::vector<verify::Obligation> obligations;
+    try {
+        verify::working_on({});
+        obligations = pass();
+    } catch (const verify::TooLarge&) {
+        obligations.push_back(verify::too_large(claim, code, whole));
+    }
+    for (auto& o : obligations) result.obligations.push_back(std::move(o));
+}
+
+}  // namespace
+
 CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     const double start = processor_milliseconds();
     CheckResult result;
-    verify::OrderResult order = verify::check_order(kernel);
-    result.instances = order.instances;
-    result.obligations = std::move(order.obligations);
+    verify::OrderResult order;
     verify::FlowInputs inputs;
-    inputs.dependences = std::move(order.dependences);
-    verify::FlowResult flow = verify::check_flow(kernel, inputs);
-    for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
-    for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
-    for (auto& o : verify::check_buffers(kernel)) result.obligations.push_back(std::move(o));
-    for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
-    for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
-    verify::RoundingResult rounding = verify::check_rounding(kernel, inputs.dependences);
+    verify::FlowResult flow;
+    verify::RoundingResult rounding;
+    {
+        const verify::WorkBudget budget;  // of all passes together
+        const auto pass = [&](const char* claim, const char* code, auto&& obligations) {
+            within_budget(result, kernel.loc, claim, code, obligations);
+        };
+        pass("synchronisation is right", "TW2009", [&] { return std::move((order = verify::check_order(kernel)).obligations); });
+        result.instances = order.instances;
+        inputs.dependences = std::move(order.dependences);
+        pass("every output has its value", "TW1001", [&] { return std::move((flow = verify::check_flow(kernel, inputs)).obligations); });
+        pass("integers fit their types", "TW1003", [&] { return verify::check_widths(kernel); });
+        pass("buffers have sizes that fit", "TW2006", [&] { return verify::check_buffers(kernel); });
+        pass("the grid can be launched", "TW2009", [&] { return verify::check_grid(kernel); });
+        pass("strides are those of the tensors", "TW1003", [&] { return verify::check_strides(kernel); });
+        pass("roundings are those of `computes`", "TW1020", [&] {
+            rounding = verify::check_rounding(kernel, inputs.dependences);
+            return std::vector<verify::Obligation>();
+        });
+        if (getenv("TWW")) fprintf(stderr, "work %lu\n", budget.used());
+    }
     // Of what no launch can reach nothing is said.
     const bool reached =
         std::any_of(result.obligations.begin(), result.obligations.end(), [](const auto& o) { return o.status == verify::Status::proved; });
@@ -148,8 +177,15 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
     const auto start = std::chrono::steady_clock::now();
     const double computed = processor_milliseconds();
     CheckResult result;
-    result.obligations = verify::check_program(module, program);
-    for (auto& o : verify::check_program_rounding(module, program)) result.obligations.push_back(std::move(o));
+    {
+        const verify::WorkBudget budget;
+        const auto pass = [&](const char* claim, const char* code, auto&& obligations) {
+            within_budget(result, program.loc, claim, code, obligations);
+        };
+        pass("the program's outputs have their values", "TW1001", [&] { return verify::check_program(module, program); });
+        pass("roundings are those of `computes`", "TW1020", [&] { return verify::check_program_rounding(module, program); });
+        if (getenv("TWW")) fprintf(stderr, "work %lu\n", budget.used());
+    }
     for (auto& o : result.obligations) {
         if (o.status == verify::Status::not_proved) o.reason = with_forms(emulate::signature_of(program), o.reason);
     }

@@ -187,7 +187,7 @@ json static_profile(const json& request) {
     if (!module) return out;
     json mixes = json::array();
     for (const ir::Kernel& k : (*module)->ir().kernels) {
-        if (request.contains("kernel") && k.name != request["kernel"]) continue;
+        if (request.contains("kernel") && json(k.name) != request["kernel"]) continue;
         auto emitted = codegen::emit(k, file);
         if (!emitted) continue;
         auto compiled = compile(request_for_own_text(emitted->source, k.name + ".cu", k.arch));

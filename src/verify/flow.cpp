@@ -3,6 +3,7 @@
 
 #include "ir/promise.h"
 #include "verify/flow_engine.h"
+#include "verify/work.h"
 
 namespace tw::verify::detail {
 
@@ -59,6 +60,8 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
 
 void Flow::execute(const ir::Region& region, State& s) {
     for (const ir::Stmt& stmt : region) {
+        spend(100);
+        working_on(stmt.loc);
         check_divisors(stmt, s);
         std::visit([&](const auto& op) { run(op, stmt, s); }, stmt.op);
     }

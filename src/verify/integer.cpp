@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "verify/work.h"
+
 namespace tw::verify {
 
 // ------------------------------------------------------------------------------------------------------------ polynomials
@@ -98,6 +100,9 @@ Poly operator+(const Poly& a, const Poly& b) { return combined(a, b, 1); }
 Poly operator-(const Poly& a, const Poly& b) { return combined(a, b, -1); }
 
 Poly operator*(const Poly& a, const Poly& b) {
+    // Terms are put into a sorted row: each costs its factors, and what is behind it is moved.
+    const auto factors = [](const Poly& p) { return p.terms.empty() ? 0 : p.terms.last().first.size(); };
+    spend(a.terms.size() * b.terms.size() * (10 + factors(a) + factors(b) + std::max(a.terms.size(), b.terms.size()) / 4));
     Poly r;
     for (const auto& [m, k] : a.terms) {
         for (const auto& [n, l] : b.terms) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "verify/linear.h"
+#include "verify/work.h"
 
 namespace tw::verify {
 
 void Prover::assume(const Condition& c) {
     if (c.is_yes()) return;
+    spend(30 + 2 * fact_numbers_.size());
     if (c.kind == Condition::Kind::all) {
         for (const Condition& p : c.parts) assume(p);
         return;
@@ -527,6 +529,7 @@ std::vector<int> Prover::connected_facts(int goal, bool products) const {
 }
 
 bool Prover::by_search(const Condition& goal) {
+    spend(400);
     const int number = number_of(goal);
     const std::vector<int> relevant = connected_facts(number, numbered_[static_cast<std::size_t>(number)].has_product);
     std::vector<int> key = relevant;
@@ -545,6 +548,7 @@ bool Prover::by_search(const Condition& goal) {
             for (Condition& law : ints_.promised(atoms)) facts.push_back(std::move(law));
         }
         // A few samples first: most of what does not hold fails on them, at a fraction of the cost of a vain search for a proof.
+        spend(20'000);
         bool refuted = refuted_by_model(facts, goal) || refuted_by_sample(facts, goal, 0, 24);
         if (!refuted && linear_implies(ints_, facts, goal)) {
             linear_answers_.insert(std::move(key));

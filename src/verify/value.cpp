@@ -1,5 +1,6 @@
 // Tags: constructors (numbers, elements, masks, sums).
 #include "verify/value_keys.h"
+#include "verify/work.h"
 
 namespace tw::verify {
 
@@ -87,6 +88,7 @@ Value Values::intern(ValueNode n) {
         append_key(key, n.hi);
         key += ')';
     }
+    spend(60 + key.size());
     auto [it, fresh] = by_key_.emplace(std::move(key), static_cast<Value>(nodes_.size()));
     if (!fresh) return it->second;
     int height = 0;

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "verify/value_keys.h"
+#include "verify/work.h"
 
 namespace tw::verify {
 
@@ -166,6 +167,7 @@ Poly Values::simplified(const Poly& p) {
 }
 
 Poly Values::simplify(const Poly& p) {
+    spend(60 + 10 * p.terms.size());
     std::map<Atom, Poly> decided;
     std::vector<Atom> atoms;
     ints_.collect(p, atoms);
@@ -244,6 +246,7 @@ Value Values::simplified(Value v) {
 }
 
 Value Values::simplify(Value v) {
+    spend(60);
     const ValueNode& n = node(v);
     switch (n.kind) {
         case Kind::where: {

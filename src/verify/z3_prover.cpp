@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "verify/prove.h"
+#include "verify/work.h"
 
 #ifdef TW_WITH_Z3
 #include <z3++.h>
@@ -121,15 +122,30 @@ private:
 
 }  // namespace
 
+namespace {
+
+// What Z3 has counted of its own work in this context.
+std::uint64_t steps_of(const z3::solver& solver) {
+    const z3::stats counts = solver.statistics();
+    for (unsigned i = 0; i < counts.size(); ++i) {
+        if (counts.key(i) == "rlimit count" && counts.is_uint(i)) return counts.uint_value(i);
+    }
+    return 0;
+}
+
+}  // namespace
+
 bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds,
                 std::map<Atom, std::int64_t>& model, unsigned effort) {
     const auto start = std::chrono::steady_clock::now();
     bool proved = false;
+    std::uint64_t spent = 0;
     try {
         // One context per thread, renewed now and then: making one costs more than a typical query.
         static thread_local std::unique_ptr<z3::context> context;
         static thread_local int queries = 0;
-        if (!context || ++queries % 256 == 0) context = std::make_unique<z3::context>();
+        static thread_local std::uint64_t counted = 0;
+        if (!context || ++queries % 256 == 0) context = std::make_unique<z3::context>(), counted = 0;
         z3::context& z = *context;
         for (const bool linear : {true, false}) {
             z3::solver solver(z, z3::solver::simple());  // no preprocessing tactics: queries are tiny
@@ -143,7 +159,10 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
             for (const z3::expr& p : premises) solver.add(p);
             for (const z3::expr& a : t.axioms) solver.add(a);
             solver.add(!claim);
+            const std::uint64_t before = counted;
             const z3::check_result answer = solver.check();
+            counted = steps_of(solver);
+            spent += counted > before ? counted - before : 0;
             proved = answer == z3::unsat;
             if (answer == z3::sat) model = t.values(solver.get_model());
             if (proved || !t.products) break;
@@ -152,6 +171,9 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
         proved = false;  // out of limits, or beyond what Z3 can parse: not proved
     }
     milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (getenv("TWW"))
+        fprintf(stderr, "z3 %lu %g\n", spent, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    spend(100'000 + 100 * spent);
     return proved;
 }
 
