@@ -355,7 +355,13 @@ function(tw_add_fuzzers)
             target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
         else()
             add_executable(fuzz_${name} ${source} ${CMAKE_SOURCE_DIR}/cmake/replay_seeds.cpp)
-            add_test(NAME fuzz.${name} COMMAND fuzz_${name} tests/fuzz/seeds/${name} kernels tests/lang/accept tests/verify/bugs
+            set(texts kernels tests/lang/accept tests/verify/bugs)  # as scripts/fuzz.sh has them
+            if(name STREQUAL "cute")
+                set(texts tests/cute/good tests/cute/broken)
+            elseif(name STREQUAL "task")
+                set(texts tasks)
+            endif()
+            add_test(NAME fuzz.${name} COMMAND fuzz_${name} tests/fuzz/seeds/${name} ${texts}
                 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
             tw_test_environment(fuzz.${name})
         endif()

@@ -97,7 +97,6 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
             rounding = verify::check_rounding(kernel, inputs.dependences);
             return std::vector<verify::Obligation>();
         });
-        if (getenv("TWW")) fprintf(stderr, "work %lu\n", budget.used());
     }
     // Of what no launch can reach nothing is said.
     const bool reached =
@@ -184,7 +183,6 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         };
         pass("the program's outputs have their values", "TW1001", [&] { return verify::check_program(module, program); });
         pass("roundings are those of `computes`", "TW1020", [&] { return verify::check_program_rounding(module, program); });
-        if (getenv("TWW")) fprintf(stderr, "work %lu\n", budget.used());
     }
     for (auto& o : result.obligations) {
         if (o.status == verify::Status::not_proved) o.reason = with_forms(emulate::signature_of(program), o.reason);

@@ -1,6 +1,7 @@
 #include "verify/integer.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "verify/work.h"
 
@@ -208,7 +209,15 @@ Atom Integers::intern(AtomInfo info) {
         key += ")";
     };
     for (const Poly& p : info.args) add(p);
-    if (info.kind == AtomInfo::Kind::choice) key += text(info.condition);
+    // Of its form, not of its text: what stands for ever more by naming others has a text without end.
+    const std::function<void(const Condition&)> add_condition = [&](const Condition& c) {
+        key += "?" + std::to_string(static_cast<int>(c.kind));
+        add(c.poly);
+        key += "{";
+        for (const Condition& part : c.parts) add_condition(part);
+        key += "}";
+    };
+    if (info.kind == AtomInfo::Kind::choice) add_condition(info.condition);
     auto [it, fresh] = by_key_.emplace(key, static_cast<Atom>(atoms_.size()));
     if (!fresh) return it->second;
     for (const Poly& p : info.args) collect(p, info.inside);
@@ -568,8 +577,10 @@ bool Integers::mentions_any(const Condition& c, const std::map<Atom, Poly>& of) 
 
 std::string Integers::text(const Poly& p) const {
     if (p.terms.empty()) return "0";
+    const BoundedText room;
     std::string s;
     for (const auto& [m, k] : p.terms) {
+        if (room.full()) return s + "...";
         const std::int64_t size = k < 0 ? -k : k;
         s += s.empty() ? (k < 0 ? "-" : "") : (k < 0 ? " - " : " + ");
         if (m.empty()) {
@@ -606,6 +617,8 @@ std::string Integers::text(const Poly& p) const {
 }
 
 std::string Integers::text(const Condition& c) const {
+    const BoundedText room;
+    if (room.full()) return "...";
     switch (c.kind) {
         case Condition::Kind::yes: return "true";
         case Condition::Kind::no: return "false";

@@ -88,7 +88,7 @@ Value Values::intern(ValueNode n) {
         append_key(key, n.hi);
         key += ')';
     }
-    spend(60 + key.size());
+    spend(200 + 2 * key.size());
     auto [it, fresh] = by_key_.emplace(std::move(key), static_cast<Value>(nodes_.size()));
     if (!fresh) return it->second;
     int height = 0;

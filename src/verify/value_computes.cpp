@@ -2,6 +2,7 @@
 #include "ir/term_type.h"
 #include "verify/residual.h"
 #include "verify/value_keys.h"
+#include "verify/work.h"
 
 namespace tw::verify {
 
@@ -105,6 +106,8 @@ Typed Values::chosen_from(const ir::Term& t, const Integers::Leaf& leaf, std::ma
 }
 
 std::string Values::text(Value v, const std::function<std::string(int)>& tensor) const {
+    const BoundedText room;
+    if (room.full()) return "...";
     const ValueNode& n = node(v);
     auto arg = [&](std::size_t i) { return text(n.args[i], tensor); };
     std::string s;

@@ -32,6 +32,19 @@ void spend(std::uint64_t steps) {
     left -= steps;
 }
 
+namespace {
+constexpr int parts_of_a_text = 2000;
+thread_local int texts_within = 0, parts_left = 0;
+}  // namespace
+
+BoundedText::BoundedText() {
+    if (texts_within++ == 0) parts_left = parts_of_a_text;
+}
+
+BoundedText::~BoundedText() { --texts_within; }
+
+bool BoundedText::full() const { return parts_left <= 0 || --parts_left == 0; }
+
 void working_on(const ir::Loc& at) { place = at; }
 
 Obligation too_large(const char* claim, const char* code, const ir::Loc& whole) {

@@ -14,7 +14,7 @@ struct TooLarge {};
 // The budget of this thread as long as it lives; without one work is not counted. A step is about 5 ns.
 class WorkBudget {
 public:
-    static constexpr std::uint64_t of_a_check = 600'000'000;  // ten times what the largest shipped kernel takes
+    static constexpr std::uint64_t of_a_check = 800'000'000;  // three times what the largest shipped program takes
     explicit WorkBudget(std::uint64_t steps = of_a_check);
     ~WorkBudget();
     WorkBudget(const WorkBudget&) = delete;
@@ -25,6 +25,17 @@ public:
 private:
     std::uint64_t steps_, before_;
     ir::Loc place_before_;
+};
+
+// A part of a text for a message. What is named twice by what is named twice is long when it is written out: after as many parts as anybody
+// reads the rest is left out.
+class BoundedText {
+public:
+    BoundedText();
+    ~BoundedText();
+    BoundedText(const BoundedText&) = delete;
+    BoundedText& operator=(const BoundedText&) = delete;
+    bool full() const;  // takes one of the parts that are left
 };
 
 void spend(std::uint64_t steps);

@@ -171,8 +171,6 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
         proved = false;  // out of limits, or beyond what Z3 can parse: not proved
     }
     milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    if (getenv("TWW"))
-        fprintf(stderr, "z3 %lu %g\n", spent, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     spend(100'000 + 100 * spent);
     return proved;
 }
