@@ -7,6 +7,7 @@ that was checked on the command line is known here, and a changed one is not.
 import hashlib
 import json
 import os
+import stat
 import subprocess
 import tempfile
 
@@ -39,10 +40,21 @@ def _record(text_digest, constants):
 def recorded(text_digest, constants, kernel):
     """The verdict of an earlier check of a text (with those that it imports), or None."""
     try:
-        with open(_record(text_digest, constants), encoding="utf-8") as f:
-            return json.load(f)["kernels"].get(kernel)
-    except (OSError, ValueError, KeyError):
+        verdict = json.loads(_own(_record(text_digest, constants)))["kernels"].get(kernel)
+        return verdict if isinstance(verdict, str) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _own(path):
+    """The text of a record that nobody else can have written, as src/runtime/cubin_cache.h has it: a record of another user proves nothing."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as f:
+        found, folder = os.fstat(f.fileno()), os.stat(os.path.dirname(path))
+        if not stat.S_ISREG(found.st_mode) or found.st_size > 1 << 20:
+            raise OSError("no record")
+        if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH or (folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX):
+            raise OSError("not ours")
+        return f.read(1 << 20)
 
 
 def check(file, constants, kernel, source=None, search=None, audit=None, timeout=600):

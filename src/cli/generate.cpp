@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "cli/process_pool.h"
 #include "cli/terminal.h"
 #include "diagnose/check.h"
@@ -226,7 +227,11 @@ int run(const Options& o) {
     report["composition"] = report["program"]["verdict"] == "proved" ? "proved" : "by construction";
     for (const graph::OpenSize& size : g->sizes)
         report["sizes"].push_back({{"name", size.name}, {"least", size.least}, {"most", size.most}});
-    if (o.emulate) report["emulated"] = emulated_at_sizes(o, *g, *made);
+    if (o.emulate) {
+        Watchdog watchdog({});  // the emulator is for small sizes, and a graph may have any
+        watchdog.next("--emulate");
+        report["emulated"] = emulated_at_sizes(o, *g, *made);
+    }
     if (!o.folder.empty()) {
         std::error_code error;
         std::filesystem::create_directories(o.folder, error);

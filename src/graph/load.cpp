@@ -97,6 +97,9 @@ Result<Node> read_value(const json& object, const std::string& list, const std::
     Node node;
     node.name = text_in(object, "name");
     if (node.name.empty() || node.name.size() > 200) return refuse(list, "has an entry without a `name`");
+    // Reports name it, a line each: a name of several lines could say what only the report says.
+    if (std::any_of(node.name.begin(), node.name.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }))
+        return refuse(list, "has an entry whose `name` holds control characters");
     auto shape = read_shape(object, node.name, sizes);
     if (!shape) return Unexpected<Problem>{shape.error()};
     node.shape = *shape;

@@ -141,7 +141,7 @@ private:
             if (const auto refused = panicking_ ? std::nullopt : refused_scatter(equation))
                 fail(Code::computes_scatter, refused->span, refused->what).with_hint(refused->hint);
             else
-                for (const IndexBinding& source : sources_of(equation)) bind(source.variable);
+                for (const IndexBinding& source : sources_ = sources_of(equation)) bind(source.variable);
         } else if (at(Kind::left_paren)) {
             fail(Code::computes_left_side, since(begin), "the left side is not a tensor with index variables")
                 .with_hint("an equation is Tensor[i, j] = expression");
@@ -604,6 +604,7 @@ private:
     bool panicking_ = false;
     int nesting_ = 0;
     Diagnostic scratch_;
+    std::vector<IndexBinding> sources_;                         // of this equation: their names are keys of `bound_`
     std::unordered_map<std::string_view, int> bound_;           // how often each name is bound around this place
     std::unordered_map<std::string_view, Definition> defined_;  // by tensor
     std::unordered_map<std::string_view, bool> values_;         // `let` names without indices

@@ -24,6 +24,10 @@ struct CacheLookup {
     std::string note;  // not empty when the entry existed but was damaged
 };
 
+// Who else may have written a file of the cache: it belongs to another user (not root), or everybody may write it or put another in its
+// place. Empty: nobody, or there is no such file.
+std::string not_ours(const std::filesystem::path& file);
+
 class CubinCache {
 public:
     CubinCache(std::filesystem::path folder, std::uint64_t max_bytes);

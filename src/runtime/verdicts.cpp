@@ -20,12 +20,10 @@ void record_verdicts(const std::string& text, const lower::ConstValues& constant
     std::filesystem::create_directories(folder / "verdicts", ignored);
     const std::filesystem::path path = folder / "verdicts" / (key + ".json");
     nlohmann::json record = {{"schema", "tilewright verdicts 1"}, {"kernels", nlohmann::json::object()}};
-    if (std::filesystem::exists(path, ignored)) {
-        try {
-            if (const auto known = read_file(path.string())) record["kernels"] = parse_json(*known).at("kernels");
-        } catch (const nlohmann::json::exception&) {  // damaged: written anew
-            record["kernels"] = nlohmann::json::object();
-        }
+    if (std::filesystem::exists(path, ignored) && not_ours(path).empty()) {
+        // Damaged: written anew.
+        if (const auto known = read_file(path.string(), 1u << 20))
+            record["kernels"] = part_in(parse_json(*known), "kernels", nlohmann::json::object());
     }
     for (const auto& [name, verdict] : verdicts) record["kernels"][name] = verdict;
     (void)write_file_atomically(path.string(), record.dump(1) + "\n");

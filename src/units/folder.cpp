@@ -77,7 +77,9 @@ Result<void> write_once(const fs::path& path, std::string_view content, bool& fi
         ::unlink(temporary.c_str());
         return fail(FailureKind::io_error, fmt::format("cannot {} {}: {}", doing, path.string(), std::strerror(error)));
     };
-    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    // What a process of that number has left, or somebody has laid there: a link would be followed.
+    ::unlink(temporary.c_str());
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file < 0) return trouble("create", errno);
     std::string_view rest = content;
     while (!rest.empty()) {

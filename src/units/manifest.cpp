@@ -100,6 +100,11 @@ Result<Manifest> read_manifest(const fs::path& folder) {
                     "the folder is damaged or not ours: begin in another one");
     };
     if (text_in(j, "schema") != kSchema) return refused("this is no manifest of units");
+    // Results are written and damaged ones removed there: a link would have that done elsewhere.
+    for (const char* below : {"inputs", "results", "attempts", "failed", "logs"}) {
+        std::error_code none;
+        if (fs::is_symlink(fs::symlink_status(folder / below, none))) return refused(fmt::format("its folder '{}' is a link", below));
+    }
     Manifest m;
     m.command = text_in(j, "command"), m.program = text_in(j, "program"), m.about = part_in(j, "about", json::object());
     const double seconds = number_in(j, "seconds", 600);

@@ -73,6 +73,41 @@ TEST(CubinCache, FindsEveryDamagedByteAndEveryTruncation) {
     EXPECT_TRUE(cache.find(key_of(1)).entry);
 }
 
+// What is found runs on the GPU in the place of what was proved.
+TEST(CubinCache, TakesNoEntryThatSomebodyElseMayHaveWritten) {
+    TemporaryFolder folder;
+    const CubinCache cache(folder.path() / "cache", 1 << 20);
+    ASSERT_EQ(cache.store(key_of(1), entry_of(1, 100)), "");
+    const auto file = cache.file_of(key_of(1));
+    ASSERT_TRUE(cache.find(key_of(1)).entry);
+    EXPECT_EQ(fs::status(cache.folder()).permissions() & (fs::perms::group_write | fs::perms::others_write), fs::perms::none);
+
+    fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+    EXPECT_FALSE(cache.find(key_of(1)).entry);
+    EXPECT_NE(cache.find(key_of(1)).note.find("everybody may write"), std::string::npos);
+    fs::permissions(file, fs::perms::others_write, fs::perm_options::remove);
+    EXPECT_TRUE(cache.find(key_of(1)).entry);
+
+    fs::permissions(cache.folder(), fs::perms::all);
+    EXPECT_FALSE(cache.find(key_of(1)).entry);
+    fs::permissions(cache.folder(), fs::perms::all | fs::perms::sticky_bit);  // as /tmp
+    EXPECT_TRUE(cache.find(key_of(1)).entry);
+
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+    ASSERT_EQ(::chown(file.c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(cache.find(key_of(1)).entry);
+    EXPECT_NE(cache.find(key_of(1)).note.find("belongs to another user"), std::string::npos);
+}
+
+TEST(CubinCache, AnEntryUnderTheNameOfAnotherKernelIsDamaged) {
+    TemporaryFolder folder;
+    const CubinCache cache(folder.path(), 1 << 20);
+    ASSERT_EQ(cache.store(key_of(1), entry_of(1, 100)), "");
+    fs::copy_file(cache.file_of(key_of(1)), cache.file_of(key_of(2)));
+    EXPECT_FALSE(cache.find(key_of(2)).entry);
+    EXPECT_TRUE(cache.find(key_of(1)).entry);
+}
+
 TEST(CubinCache, KeepsWithinItsBoundAndDropsTheLeastRecentlyUsed) {
     TemporaryFolder folder;
     const std::uint64_t bound = 40 * 1024;

@@ -249,6 +249,21 @@ def test_a_foreign_folder_starts_nothing_of_its_own(tmp_path, what, done):
     assert not list((folder / "results").iterdir())
 
 
+@pytest.mark.parametrize("below", ["inputs", "results", "attempts", "failed", "logs"])
+def test_a_folder_of_links_is_refused(done, tmp_path, below):
+    """Results are written, and damaged ones removed, below the units' folder: not where a link in it leads."""
+    folder, elsewhere = tmp_path / "units", tmp_path / "elsewhere"
+    shutil.copytree(done / "units", folder)
+    elsewhere.mkdir()
+    (elsewhere / "0.json").write_text("precious")
+    shutil.rmtree(folder / below)
+    (folder / below).symlink_to(elsewhere)
+    for words in (("unit", "units", 0), ("attach", "units", "--engine", "local")):
+        ran = tilewright(tmp_path, *words)
+        assert ran.returncode == 2 and f"its folder '{below}' is a link" in ran.stderr, ran.stderr
+    assert (elsewhere / "0.json").read_text() == "precious" and len(list(elsewhere.iterdir())) == 1
+
+
 def test_manifests_that_are_damaged_are_refused_in_words(tmp_path, done):
     good = json.loads((done / "units/units.json").read_text())
     rng = random.Random(3)
