@@ -171,13 +171,18 @@ Result<void> Database::adopt(Mode mode, const Schema& schema) {
     if (!application) return std::move(application).propagate();
     auto version = pragma(*this, "user_version");
     if (!version) return std::move(version).propagate();
-    auto tables = prepare("SELECT count(*) FROM sqlite_master");
+    auto tables =
+        prepare("SELECT count(*), coalesce(sum(type NOT IN ('table', 'index') OR sql LIKE 'create virtual%'), 0) FROM sqlite_master");
     if (!tables) return std::move(tables).propagate();
     auto counted = tables->step();
     if (!counted) return std::move(counted).propagate();
     const bool empty = tables->integer(0) == 0;
     if (!empty && *application != schema.application)
         return fail(FailureKind::bad_input, fmt::format("{} is a database of another program", path_.string()),
+                    "choose another file with --journal FILE");
+    // A view in the place of a table may have rows without end, a trigger does what nobody asked for; a file of ours has neither.
+    if (tables->integer(1) != 0)
+        return fail(FailureKind::bad_input, fmt::format("{} holds views or triggers, which no file of ours has", path_.string()),
                     "choose another file with --journal FILE");
     if (*version > schema.version)
         return fail(FailureKind::bad_input,

@@ -190,6 +190,17 @@ def test_journals_of_another_type_are_shown_or_refused(journal, column):
             assert done.returncode in (0, 1, 2), (odd[:60], words, done.returncode, done.stderr)
 
 
+@pytest.mark.parametrize("what", ["CREATE VIEW more AS SELECT 1", "CREATE TRIGGER more AFTER INSERT ON steps BEGIN DELETE FROM runs; END",
+                                  "ALTER TABLE runs RENAME TO old; CREATE VIEW runs AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT old.* FROM old, c"])
+def test_journals_with_views_or_triggers_are_refused(journal, what):
+    database = sqlite3.connect(journal)
+    database.executescript(what)
+    database.close()
+    for words in (("runs", "--journal", journal), ("merge", journal, "--journal", journal.with_name("merged.db"))):
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and "views or triggers" in done.stderr, done.stderr
+
+
 def test_counts_and_times_out_of_range_do_not_make_a_journal_unusable(journal):
     change(journal, ("INSERT OR REPLACE INTO exchanges SELECT run, number, 0, 'p', 'm', 'v', '', '', ?, ?, 1e308, 0, '' FROM steps", (2**63 - 1, 2**63 - 1)),
            "UPDATE runs SET started_ms = 9223372036854775807, ended_ms = -5")
