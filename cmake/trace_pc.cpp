@@ -29,7 +29,8 @@ extern "C" {
 
 [[gnu::no_sanitize_address, gnu::no_sanitize_undefined, gnu::noinline]] void __sanitizer_cov_trace_pc() {
     // Relative to this function, so that a place keeps its entry from run to run.
-    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - reinterpret_cast<std::uintptr_t>(&__sanitizer_cov_trace_pc);
+    const std::uintptr_t place =
+        reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - reinterpret_cast<std::uintptr_t>(&__sanitizer_cov_trace_pc);
     ++counters[(place * 0x9e3779b97f4a7c15u) >> 46];
 }
 

@@ -72,7 +72,7 @@ def test_records_of_others_prove_nothing(recorded):
         assert believed(folder, record) == "None"
 
 
-@pytest.mark.parametrize("content", ['{"kernels":[1]}', '{"kernels":{"dbl":7}}', "[" * 100000 + "]" * 100000, "7"])
+@pytest.mark.parametrize("content", ['{"kernels":[1]}', '{"kernels":{"dbl":7}}', "[" * 100000 + "]" * 100000, "7"], ids=["list", "number", "deep", "no object"])
 def test_odd_records_are_none(recorded, content):
     folder, record = recorded
     record.write_text(content)
