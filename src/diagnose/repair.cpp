@@ -56,6 +56,12 @@ void CandidateList::declare(int rank, ir::Loc loc, std::string text, std::functi
 }
 
 // A line may have become several statements (an unrolled loop): what is added beside it is added beside each of them.
+// Copies of one statement do the same; a line may have become statements of several kinds, which need not stand together.
+static bool same_work(const ir::Stmt& a, const ir::Stmt& b) {
+    const auto *x = std::get_if<ir::Compute>(&a.op), *y = std::get_if<ir::Compute>(&b.op);
+    return a.op.index() == b.op.index() && (!x || !y || x->value->op == y->value->op);
+}
+
 void CandidateList::insert(int rank, int place, bool after, const std::string& text, const std::vector<ir::Operation>& operations) {
     const ir::Stmt& named = *places_[static_cast<std::size_t>(place)].stmt;
     if (!named.loc.line || full(rank)) return;
@@ -63,7 +69,7 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
     std::set<std::pair<const ir::Region*, std::size_t>> taken;
     for (std::size_t i = 0; i < places_.size(); ++i) {
         const Place& p = places_[i];
-        if (p.elected || !ir::same_line(p.stmt->loc, named.loc) || p.stmt->op.index() != named.op.index()) continue;
+        if (p.elected || !ir::same_line(p.stmt->loc, named.loc) || !same_work(*p.stmt, named)) continue;
         std::size_t at = after ? p.at + 1 : p.at;
         if (after) {
             while (at < p.region->size() && ir::same_line((*p.region)[at].loc, named.loc)) ++at;  // all that one line became
