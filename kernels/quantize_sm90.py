@@ -65,8 +65,8 @@ def quantize_blocks(X: tw.Tensor(bf16, M, NB, 128), Q: tw.Tensor(e4m3, M, NB, 12
         A[m] = top[m] / 448
         Q[m, n] = e4m3(y[m, n] * (448 / maximum(top[m], 1.0e-12)))
     """,
-    threads=row_threads(BN),
-    blocks_per_sm=(1536 if BN <= 8192 else 1024) // row_threads(BN),
+    threads=tw.max(128, BN // 16),  # with four vectors a thread the longest rows spill
+    blocks_per_sm=(1536 if BN <= 8192 else 1024) // tw.max(128, BN // 16),
 )
 def rmsnorm_fp8(
     X: tw.Tensor(bf16, M, N),
