@@ -11,10 +11,10 @@ namespace tw::verify {
 // Thrown by `spend` where the budget is spent, through the pass at work: what it had begun is worth nothing.
 struct TooLarge {};
 
-// The budget of this thread as long as it lives; without one work is not counted. A step is about 5 ns.
+// The budget of this thread as long as it lives; without one work is not counted. A step is 2 to 5 ns.
 class WorkBudget {
 public:
-    static constexpr std::uint64_t of_a_check = 800'000'000;  // three times what the largest shipped program takes
+    static constexpr std::uint64_t of_a_check = 2'400'000'000;  // three times what a direct convolution over three axes takes
     explicit WorkBudget(std::uint64_t steps = of_a_check);
     ~WorkBudget();
     WorkBudget(const WorkBudget&) = delete;
