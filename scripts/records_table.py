@@ -24,7 +24,7 @@ def cute(data):
     right = sum(r["status"] == "right" for r in timed)
     missing = [r["kernel"] for r in data["cases"] if not r.get("ratio")]
     attention = [r for r in timed if r["kernel"] in ("attention", "attention_causal")]
-    return (f"CuTe text against our CUDA text of the same kernels ({len(timed)} of the {len(data['cases'])} kernels of products, rows, activations, reductions and attention have CuTe text"
+    return (f"CuTe text against our CUDA text of the same kernels ({len(timed)} of the {len(data['cases'])} recorded kernels of products, rows, gathers, activations, reductions and attention have CuTe text"
             + (f"; not {', '.join(f'`{name}`' for name in missing)}" if missing else "") + ")",
             f"{'all ' if right == len(timed) else ''}{right} right; {sum(r['ratio'] >= 0.97 for r in timed)} within 3%, worst "
             + ", ".join(f"{r['ratio']:.2f} (`{r['kernel']}`)" for r in timed[:2]) + "; " + ", ".join(f"`{r['kernel']}` {r['ratio']:.2f}" for r in attention))
