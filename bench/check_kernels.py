@@ -69,20 +69,20 @@ def ask(program, requests, seconds=900):
     return answers
 
 
-def requests_of():
+def kernels_of(program, file):
+    """Their names, as the program has them: a file may put names together."""
+    done = subprocess.run([program, "emit", str(file), "--to", "plan"], capture_output=True, text=True, cwd=ROOT)
+    return [k["name"] for k in json.loads(done.stdout)["kernels"]] if done.returncode == 0 else []
+
+
+def requests_of(program):
     files = sorted((ROOT / "kernels").glob("*.py")) + sorted((ROOT / "tests" / "gpu" / "kernels").glob("*.py"))
     requests = []
     for file in files:
         text = file.read_text()
-        # A program before its kernels; else every name that a decorator gives, or the function's own.
-        found = re.findall(r"@tw\.(kernel|program)\((.*?)\)\s*def (\w+)\(", text, re.S)
-        names = {}
-        signatures = {function for options, function in re.findall(r"@tw\.signature\((.*?)\)\s*def (\w+)\(", text, re.S) if "name=" not in options}
-        for kind, options, function in found:
-            given = re.search(r'name="(\w+)"', options) or re.match(rf"\s*({'|'.join(signatures) or '$'})\b", options)
-            names.setdefault(given.group(1) if given else function, kind)
-        if "program" in names.values():
-            names = {n: k for n, k in names.items() if k == "program"}
+        # A program before its kernels; else every kernel that the file makes.
+        programs = re.findall(r"@tw\.program\(.*?\)\s*def (\w+)\(", text, re.S)
+        names = dict.fromkeys(programs, "program") or dict.fromkeys(kernels_of(program, file), "kernel")
         known = set(" ".join(re.findall(r"tw\.sizes\(\"(.*?)\"\)", text)).split())
         choices = {}  # a constant of a size's name takes the shape's value where it is one of its choices
         for constant, listed in re.findall(r"\b([A-Z]+): tw\.const\((.*?)\)", text):
@@ -148,7 +148,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=40, help="with --sanitizer: limit of one case")
     parser.add_argument("--only", help="files to run, as name,name,...; what OUT has of the others stays")
     o = parser.parse_args()
-    requests = requests_of()
+    requests = requests_of(o.program)
     kept = []
     if o.only:
         names = {n if n.endswith(".py") else n + ".py" for n in o.only.split(",")}
