@@ -91,6 +91,16 @@ bool toml_is_deeper(std::string_view text, int levels) {
     return false;
 }
 
+std::optional<std::size_t> toml_stray_byte(std::string_view text) {
+    for (std::size_t i = 0; i < text.size();) {
+        if (text[i] == '"' || text[i] == '\'') i = after_string(text, i);
+        else if (text[i] == '#') i = std::min(text.find('\n', i), text.size());
+        else if (static_cast<unsigned char>(text[i]) >= 0x80) return i;
+        else ++i;
+    }
+    return std::nullopt;
+}
+
 json parse_json(std::string_view text, int levels) {
     if (json_is_deeper(text, levels)) return json(json::value_t::discarded);
     return json::parse(text, nullptr, false);

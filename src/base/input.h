@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ constexpr int kInputDepth = 100;  // levels of {} and [] in JSON and TOML, parts
 
 bool json_is_deeper(std::string_view text, int levels = kInputDepth);
 bool toml_is_deeper(std::string_view text, int levels = kInputDepth);
+
+// The first byte beyond ASCII that stands in no string and no comment: TOML has none there, and its library takes that for granted.
+std::optional<std::size_t> toml_stray_byte(std::string_view text);
 
 // The value, or a discarded one when the text is not JSON or is nested deeper than `levels`.
 nlohmann::json parse_json(std::string_view text, int levels = kInputDepth);

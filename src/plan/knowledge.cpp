@@ -43,6 +43,7 @@ std::optional<Technique> parse_technique(const std::string& id, const std::strin
     if (end == std::string::npos) return bad("its front matter is not closed by a line of +++");
     const std::string_view front = std::string_view(text).substr(4, end - 3);
     if (toml_is_deeper(front)) return bad(fmt::format("it is nested deeper than {} levels", kInputDepth));
+    if (toml_stray_byte(front)) return bad("its front matter has a character beyond ASCII outside of a string");
     const toml::parse_result parsed = toml::parse(front);
     if (!parsed) return bad(std::string(parsed.error().description()));
     const toml::table& root = parsed.table();

@@ -274,6 +274,12 @@ std::optional<Task> load_task_text(SourceMap& sources, const std::string& name, 
     if (toml_is_deeper(text))
         return sink.error(Code::task_syntax, {}, fmt::format("{} is nested deeper than {} levels", printable(name), kInputDepth)),
                std::nullopt;
+    if (const auto stray = toml_stray_byte(text)) {
+        const auto at = static_cast<std::uint32_t>(*stray);
+        sink.error(Code::task_syntax, {file, at, at + 1}, "a character beyond ASCII outside of a string")
+            .with_hint("put the text in quotes");
+        return std::nullopt;
+    }
     toml::parse_result parsed = toml::parse(text, name);
     if (!parsed) {
         sink.error(Code::task_syntax, reader.span(parsed.error().source()), printable(parsed.error().description()));

@@ -113,6 +113,8 @@ TEST(Task, HostileFilesGetADiagnostic) {
         {"name = gelu", Code::task_syntax},
         {std::string("\xff\xfe\x00garbage", 11), Code::task_syntax},
         {std::string(100000, '['), Code::task_syntax},
+        {"name = \xc3\xa9\n", Code::task_syntax},  // where the library's table of blanks has no answer
+        {"name = \"t\" # \xc3\xa9 is fine here\nsizes.\xe2\xb1\xa0 = 1\n", Code::task_syntax},
         {"surprise = 1\n" + head + kMatrix, Code::task_key},
         {"name = \"t\"\n[sizes]\nM = 4\n", Code::task_key},
         {"name = \"t\"\ncomputes = 3\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_key},
