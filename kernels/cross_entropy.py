@@ -1,11 +1,10 @@
 """Log-sum-exp of rows, and cross-entropy with an integer target a row (no reduction over the rows). A row that fits the registers of a block or of a cluster is read once; so is a longer one, in chunks with a running maximum."""
 import tilewright as tw
+from row_parts import LOG2E, LOWEST, united
 from tilewright import bf16, f32, i32
 
 M, N = tw.sizes("M N")
-LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
-LOWEST = -3.4028234663852886e38     # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
 BYTES, T, THREADS, BN, C = tw.parameters("BYTES T THREADS BN C")
 
 @tw.inline
@@ -87,14 +86,7 @@ def row_by_vectors(X, T, P, D):
 
 @tw.inline
 def logsumexp_of(state, C):
-    tw.cluster_sync()
-    top = tw.full(f32, (), LOWEST)
-    total = tw.zeros(f32, ())
-    for r in tw.range(C, unroll=True):
-        t = tw.load(state[0], rank=r)
-        new_top = tw.maximum(top, t)
-        total = total * tw.exp2((top - new_top) * LOG2E) + tw.load(state[1], rank=r) * tw.exp2((t - new_top) * LOG2E)
-        top = new_top
+    top, total = united(state, C, LOWEST)
     return top + tw.log2(total) * LN2
 
 

@@ -1,12 +1,12 @@
 """Attention of one token to a paged cache of keys and values, grouped heads. A page is a run of 128 keys that lies anywhere; a table names the pages of each sequence. Apart from that this is
 decode_sm90: decode_paged_whole gives a block all keys of a sequence and head, in decode_paged they are shared out to blocks of CHUNK and a second launch joins what these leave."""
 import tilewright as tw
+from decode_parts import STEP, attend
 from tilewright import bf16, f32, i32
 
 B, HK, G, PAGES, MP, D, NS = tw.sizes("B HK G PAGES MP D NS")  # sequences, heads of the cache, queries of each of them, pages of the cache, most pages of a sequence, elements of a head, parts of a sequence
 PAGE = 128
 CHUNK = 2048  # keys of a block
-STEP = 64  # keys at a time
 MANY = tw.parameters("MANY")
 
 
@@ -22,34 +22,6 @@ def bring(queries, keys, values, sQ, sK, sV, Q, K, V, table, b, h, first, end, W
         tw.tma_load(sK[ks], K[page, h, row : row + STEP, 0:W], on=keys.full(ks), hint="evict_first")
         vs = values.acquire()
         tw.tma_load(sV[vs], V[page, h, row : row + STEP, 0:W], on=values.full(vs), hint="evict_first")
-
-
-@tw.inline
-def attend(queries, keys, values, sQ, sK, sV, first, end, scale, W):
-    """The consumer: weighted sums of the values, maxima and sums. The G queries of a head are the first rows of a tile of 64."""
-    out = tw.zeros(f32, (64, W))
-    x = tw.zeros(f32, (64, STEP))
-    top = tw.full(f32, (64,), float("-inf"))
-    total = tw.zeros(f32, (64,))
-    queries.wait()
-    for i in tw.range(tw.cdiv(end - first, STEP)):
-        ks = keys.wait()
-        tw.wgmma(x, sQ, sK[ks].T, zero=True)
-        tw.wgmma_wait(0)
-        keys.release()
-        seen = tw.coord(x, 1) < end - (first + i * STEP)
-        new_top = tw.maximum(top, tw.max(tw.where(seen, x * scale, float("-inf")), axis=1))
-        e = tw.where(seen, tw.exp2(x * scale - new_top[:, None]), 0.0)
-        alpha = tw.exp2(top - new_top)
-        total = total * alpha + tw.sum(e, axis=1)
-        out = out * alpha[:, None]
-        top = new_top
-        vs = values.wait()
-        tw.wgmma(out, e.to(bf16), sV[vs])
-        tw.wgmma_wait(0)
-        values.release()
-    queries.release()
-    return out, top, total
 
 
 @tw.kernel(

@@ -2,6 +2,7 @@
 keys of a sequence and head: one launch, for sequences and heads that fill the GPU. In decode they are shared out to blocks of CHUNK; each leaves a maximum, a sum and a weighted sum of values, and
 a second launch joins them."""
 import tilewright as tw
+from decode_parts import attend
 from tilewright import bf16, f32, i32
 
 B, HK, G, T, D, NS = tw.sizes("B HK G T D NS")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head, parts of a sequence
@@ -19,34 +20,6 @@ def bring(queries, keys, values, sQ, sK, sV, Q, K, V, b, h, first, end, W):
         tw.tma_load(sK[ks], K[b, h, first + i * 64, 0], on=keys.full(ks), hint="evict_first")
         vs = values.acquire()
         tw.tma_load(sV[vs], V[b, h, first + i * 64, 0], on=values.full(vs), hint="evict_first")
-
-
-@tw.inline
-def attend(queries, keys, values, sQ, sK, sV, first, end, scale, W):
-    """The consumer: weighted sums of the values, maxima and sums. The G queries of a head are the first rows of a tile of 64."""
-    out = tw.zeros(f32, (64, W))
-    x = tw.zeros(f32, (64, 64))
-    top = tw.full(f32, (64,), float("-inf"))
-    total = tw.zeros(f32, (64,))
-    queries.wait()
-    for i in tw.range(tw.cdiv(end - first, 64)):
-        ks = keys.wait()
-        tw.wgmma(x, sQ, sK[ks].T, zero=True)
-        tw.wgmma_wait(0)
-        keys.release()
-        seen = tw.coord(x, 1) < end - (first + i * 64)
-        new_top = tw.maximum(top, tw.max(tw.where(seen, x * scale, float("-inf")), axis=1))
-        e = tw.where(seen, tw.exp2(x * scale - new_top[:, None]), 0.0)
-        alpha = tw.exp2(top - new_top)
-        total = total * alpha + tw.sum(e, axis=1)
-        out = out * alpha[:, None]
-        top = new_top
-        vs = values.wait()
-        tw.wgmma(out, e.to(bf16), sV[vs])
-        tw.wgmma_wait(0)
-        values.release()
-    queries.release()
-    return out, top, total
 
 
 @tw.kernel(

@@ -2,12 +2,10 @@
 online. Each form for rows of whole 16-byte vectors, and for rows of any length and pitch, which are read from the multiple of 16 bytes (128 for long ones) at or before their
 start."""
 import tilewright as tw
-from row_parts import ask_row
+from row_parts import LOG2E, LOWEST, ask_row, exponential, united
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
-LOG2E = 1.4426950408889634
-LOWEST = -3.4028234663852886e38     # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
 BYTES, T, ROW, C = tw.parameters("BYTES T ROW C")
 
 @tw.inline
@@ -17,26 +15,6 @@ def whole_rows(X, Y, BM, BN):
     top = tw.max(x, axis=1)
     e = tw.exp2(tw.fma(x, LOG2E, (top * -LOG2E)[:, None]), approx=True)
     tw.store(Y[m : m + BM, 0:BN], (e * tw.rcp(tw.sum(e, axis=1))[:, None]).to(Y.dtype))
-
-
-@tw.inline
-def exponential(x, top, T):
-    """e^(x - top). One fma for bf16; in f32 the difference comes first, since the rounding of top * LOG2E would show where top is large."""
-    return tw.exp2(tw.fma(x, LOG2E, top * -LOG2E) if T == bf16 else (x - top) * LOG2E, approx=True)
-
-
-@tw.inline
-def united(state, C, floor):
-    """The maximum and the sum of exponentials of the whole row, from those of the cluster's blocks."""
-    tw.cluster_sync()
-    top = tw.full(f32, (), floor)
-    total = tw.zeros(f32, ())
-    for r in tw.range(C, unroll=True):
-        t = tw.load(state[0], rank=r)
-        new_top = tw.maximum(top, t)
-        total = total * tw.exp2((top - new_top) * LOG2E) + tw.load(state[1], rank=r) * tw.exp2((t - new_top) * LOG2E)
-        top = new_top
-    return top, total
 
 
 @tw.inline

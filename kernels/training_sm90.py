@@ -1,32 +1,11 @@
 """What a training step needs beside products and norms: the loss with its gradient, the gradient of an embedding, the step of Adam."""
 import tilewright as tw
+from row_parts import LOG2E, LOWEST, exponential, united
 from tilewright import bf16, f32, i32
 
 M, N, V, P, L = tw.sizes("M N V P L")
 T, BYTES, ROW = tw.parameters("T BYTES ROW")
-LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
-LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
-
-
-@tw.inline
-def exponential(x, top, T):
-    """e^(x - top). One fma for bf16; in f32 the difference comes first, since the rounding of top * LOG2E would show where top is large."""
-    return tw.exp2(tw.fma(x, LOG2E, top * -LOG2E) if T == bf16 else (x - top) * LOG2E, approx=True)
-
-
-@tw.inline
-def united(state, C, floor):
-    """The maximum and the sum of exponentials of the whole row, from those of the cluster's blocks."""
-    tw.cluster_sync()
-    top = tw.full(f32, (), floor)
-    total = tw.zeros(f32, ())
-    for r in tw.range(C, unroll=True):
-        t = tw.load(state[0], rank=r)
-        new_top = tw.maximum(top, t)
-        total = total * tw.exp2((top - new_top) * LOG2E) + tw.load(state[1], rank=r) * tw.exp2((t - new_top) * LOG2E)
-        top = new_top
-    return top, total
 
 
 @tw.signature(
